@@ -1,0 +1,3 @@
+//! Rules without I/O: what a value is and what may happen. Nothing here knows a database, an actor or a socket.
+
+pub mod ids;

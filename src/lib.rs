@@ -1,0 +1,5 @@
+//! Nudge: a self-hosted instant-messaging realtime server.
+
+pub mod config;
+pub mod domain;
+pub mod protocol;

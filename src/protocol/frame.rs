@@ -1,0 +1,72 @@
+//! What the server writes to sockets: `{"type":"im-notification","content":"<envelope as JSON text>"}`
+//! (`contract/01` sections 9.2 and 10). A frame is serialised once and shared by all its receivers.
+
+use bytestring::ByteString;
+use serde::Serialize;
+
+/// The message table that a stored frame belongs to; ids rise within one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    Private,
+    Group,
+    Channel,
+}
+
+/// How much a frame matters when a session cannot take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameClass {
+    /// A row of a message table. Never skipped: the session is closed instead (`design.md` I5).
+    Stored { stream: Stream, id: i64 },
+    /// A change that a pull also shows (a read position, a friend request). Never skipped either.
+    State,
+    /// Not stored anywhere (typing, call signalling): dropped first under pressure.
+    Signal,
+}
+
+/// Value of the envelope's `conversationType` (`contract/01` section 11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConversationType {
+    None = 0,
+    Private = 1,
+    Group = 2,
+    Channel = 3,
+}
+
+/// One serialised text frame. Cloning shares the text.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    pub text: ByteString,
+    pub class: FrameClass,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a, P> {
+    conversation_type: i32,
+    content_type: i32,
+    payload: &'a P,
+}
+
+#[derive(Serialize)]
+struct TextFrame<'a> {
+    r#type: &'a str,
+    content: &'a str,
+}
+
+impl Frame {
+    /// An IM notification: the envelope around `payload`, as text inside the frame.
+    ///
+    /// # Errors
+    /// Only when `payload` cannot be written as JSON, which the payload types of this crate always can.
+    pub fn im_notification<P: Serialize>(
+        class: FrameClass,
+        conversation: ConversationType,
+        content_type: i32,
+        payload: &P,
+    ) -> Result<Frame, serde_json::Error> {
+        let envelope = Envelope { conversation_type: conversation as i32, content_type, payload };
+        let content = serde_json::to_string(&envelope)?;
+        let text = serde_json::to_string(&TextFrame { r#type: "im-notification", content: &content })?;
+        Ok(Frame { text: text.into(), class })
+    }
+}

@@ -1,0 +1,4 @@
+//! Wire types: frames, payloads and close codes. No rules, no I/O.
+
+pub mod close;
+pub mod frame;
