@@ -1,0 +1,165 @@
+//! `im_private_message`: every private message once, whatever the number of devices (`contract/02` section 8.1).
+
+use diesel::dsl::max;
+use diesel::prelude::*;
+
+use super::schema::im_private_message::{self, table};
+use super::{Columns, Db, RunQueryDsl};
+use crate::domain::content::ContentType;
+use crate::domain::ids::{MessageId, UserId};
+use crate::domain::private_message::STATUS_RECALLED;
+
+/// A row as stored: content of recalled messages is kept, the receipt is only "none" or "asked for".
+#[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable, Insertable)]
+#[diesel(table_name = im_private_message)]
+pub struct PrivateMessageRow {
+    pub id: MessageId,
+    pub client_message_id: String,
+    pub sender_id: UserId,
+    pub receiver_id: UserId,
+    pub type_: i32,
+    pub content: String,
+    pub content_hash: Vec<u8>,
+    pub status: i32,
+    pub receipt_status: i32,
+    pub send_time: i64,
+}
+
+/// Inserts messages and skips those whose (sender, client id) exists; the number of new ones.
+pub async fn insert_all_if_new(db: &mut Db, rows: &[PrivateMessageRow]) -> QueryResult<usize> {
+    super::insert_new_rows!(db, table, rows)
+}
+
+/// Which ids of a range exist.
+pub async fn list_ids_between(db: &mut Db, first: MessageId, last: MessageId) -> QueryResult<Vec<MessageId>> {
+    table.filter(im_private_message::id.between(first, last)).select(im_private_message::id).load(db).await
+}
+
+/// Messages by (sender, client id). May return a few more when different senders used the same client id.
+pub async fn list_by_client_ids(db: &mut Db, keys: &[(UserId, &str)]) -> QueryResult<Vec<PrivateMessageRow>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let senders: Vec<UserId> = keys.iter().map(|(sender, _)| *sender).collect();
+    let ids: Vec<&str> = keys.iter().map(|(_, id)| *id).collect();
+    table
+        .filter(im_private_message::sender_id.eq_any(senders))
+        .filter(im_private_message::client_message_id.eq_any(ids))
+        .select(PrivateMessageRow::columns())
+        .load(db)
+        .await
+}
+
+pub async fn get_by_id(db: &mut Db, id: MessageId) -> QueryResult<Option<PrivateMessageRow>> {
+    table.filter(im_private_message::id.eq(id)).select(PrivateMessageRow::columns()).first(db).await.optional()
+}
+
+pub async fn list_by_ids(db: &mut Db, ids: Vec<MessageId>) -> QueryResult<Vec<PrivateMessageRow>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    table.filter(im_private_message::id.eq_any(ids)).select(PrivateMessageRow::columns()).load(db).await
+}
+
+/// Sender and receiver of messages, for read reports.
+pub async fn list_parties(db: &mut Db, ids: Vec<MessageId>) -> QueryResult<Vec<(MessageId, UserId, UserId)>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    table
+        .filter(im_private_message::id.eq_any(ids))
+        .select((im_private_message::id, im_private_message::sender_id, im_private_message::receiver_id))
+        .load(db)
+        .await
+}
+
+/// The newest message of a conversation up to `ceiling`.
+pub async fn newest_of_pair(db: &mut Db, a: UserId, b: UserId, ceiling: MessageId) -> QueryResult<Option<MessageId>> {
+    let mut newest = None;
+    for (sender, receiver) in [(a, b), (b, a)] {
+        let id: Option<MessageId> = table
+            .filter(im_private_message::sender_id.eq(sender))
+            .filter(im_private_message::receiver_id.eq(receiver))
+            .filter(im_private_message::id.le(ceiling))
+            .select(max(im_private_message::id))
+            .get_result(db)
+            .await?;
+        newest = newest.max(id);
+    }
+    Ok(newest)
+}
+
+/// Marks a message recalled; false when it is so already.
+pub async fn mark_recalled(db: &mut Db, id: MessageId) -> QueryResult<bool> {
+    let row = table.filter(im_private_message::id.eq(id)).filter(im_private_message::status.ne(STATUS_RECALLED));
+    Ok(diesel::update(row).set(im_private_message::status.eq(STATUS_RECALLED)).execute(db).await? == 1)
+}
+
+/// Messages that `user` sent or received with `after < id <= horizon`, ascending, at most `limit`: two index reads of
+/// at most `limit` rows each.
+pub async fn list_after(
+    db: &mut Db,
+    user: UserId,
+    after: MessageId,
+    horizon: MessageId,
+    limit: i64,
+) -> QueryResult<Vec<PrivateMessageRow>> {
+    let window = || table.filter(im_private_message::id.gt(after)).filter(im_private_message::id.le(horizon));
+    let sent: Vec<PrivateMessageRow> = window()
+        .filter(im_private_message::sender_id.eq(user))
+        .order(im_private_message::id.asc())
+        .limit(limit)
+        .select(PrivateMessageRow::columns())
+        .load(db)
+        .await?;
+    let received: Vec<PrivateMessageRow> = window()
+        .filter(im_private_message::receiver_id.eq(user))
+        .order(im_private_message::id.asc())
+        .limit(limit)
+        .select(PrivateMessageRow::columns())
+        .load(db)
+        .await?;
+    let mut page = sent;
+    page.extend(received);
+    page.sort_unstable_by_key(|row| row.id);
+    page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(page)
+}
+
+/// History of a conversation, newest first, below `before`, without the rows that only announce a recall.
+pub async fn list_before(
+    db: &mut Db,
+    user: UserId,
+    peer: UserId,
+    before: MessageId,
+    limit: i64,
+) -> QueryResult<Vec<PrivateMessageRow>> {
+    let mut page = Vec::new();
+    for (sender, receiver) in [(user, peer), (peer, user)] {
+        let rows: Vec<PrivateMessageRow> = table
+            .filter(im_private_message::sender_id.eq(sender))
+            .filter(im_private_message::receiver_id.eq(receiver))
+            .filter(im_private_message::id.lt(before))
+            .filter(im_private_message::type_.ne(ContentType::Recall.number()))
+            .order(im_private_message::id.desc())
+            .limit(limit)
+            .select(PrivateMessageRow::columns())
+            .load(db)
+            .await?;
+        page.extend(rows);
+    }
+    page.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
+    page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(page)
+}
+
+/// The first message with at least this id, and its send time: a step of the search for the pull window.
+pub async fn first_from(db: &mut Db, id: MessageId) -> QueryResult<Option<(MessageId, i64)>> {
+    table
+        .filter(im_private_message::id.ge(id))
+        .order(im_private_message::id.asc())
+        .select((im_private_message::id, im_private_message::send_time))
+        .first(db)
+        .await
+        .optional()
+}

@@ -1,0 +1,118 @@
+//! The tables as diesel sees them: one description for the three databases. `migrations/` makes them; a test compares.
+
+diesel::table! {
+    /// Counter rows: `clock`, `private`, `group`, `channel`, and one `writer:<node>` a writer (`design.md` section 4).
+    im_sequence (name) {
+        name -> Text,
+        value -> BigInt,
+        time -> BigInt,
+    }
+}
+
+diesel::table! {
+    system_users (id) {
+        id -> BigInt,
+        username -> Nullable<Text>,
+        external_id -> Nullable<Text>,
+        password -> Nullable<Text>,
+        nickname -> Text,
+        avatar -> Nullable<Text>,
+        sex -> Integer,
+        email -> Nullable<Text>,
+        mobile -> Nullable<Text>,
+        status -> Integer,
+        login_ip -> Nullable<Text>,
+        login_date -> Nullable<BigInt>,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    system_oauth2_refresh_token (id) {
+        id -> BigInt,
+        user_id -> BigInt,
+        token_hash -> Binary,
+        expires_time -> BigInt,
+        create_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    system_oauth2_access_token (id) {
+        id -> BigInt,
+        user_id -> BigInt,
+        refresh_token_id -> BigInt,
+        token_hash -> Binary,
+        expires_time -> BigInt,
+        create_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_friend (id) {
+        id -> BigInt,
+        user_id -> BigInt,
+        friend_user_id -> BigInt,
+        silent -> Bool,
+        display_name -> Text,
+        add_source -> Nullable<Integer>,
+        pinned -> Bool,
+        blocked -> Bool,
+        status -> Integer,
+        add_time -> Nullable<BigInt>,
+        delete_time -> Nullable<BigInt>,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_friend_request (id) {
+        id -> BigInt,
+        from_user_id -> BigInt,
+        to_user_id -> BigInt,
+        handle_result -> Integer,
+        apply_content -> Nullable<Text>,
+        handle_content -> Nullable<Text>,
+        display_name -> Nullable<Text>,
+        add_source -> Nullable<Integer>,
+        handle_time -> Nullable<BigInt>,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_private_message (id) {
+        id -> BigInt,
+        client_message_id -> Text,
+        sender_id -> BigInt,
+        receiver_id -> BigInt,
+        #[sql_name = "type"]
+        type_ -> Integer,
+        content -> Text,
+        content_hash -> Binary,
+        status -> Integer,
+        receipt_status -> Integer,
+        send_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_conversation_read (id) {
+        id -> BigInt,
+        user_id -> BigInt,
+        conversation_type -> Integer,
+        target_id -> BigInt,
+        message_id -> BigInt,
+        read_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(
+    system_users,
+    system_oauth2_refresh_token,
+    system_oauth2_access_token,
+);

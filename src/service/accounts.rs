@@ -1,0 +1,127 @@
+//! Accounts: registering, signing in, profile (`contract/01` sections 6 and 7).
+
+use argon2::Argon2;
+use argon2::password_hash::rand_core::OsRng;
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+
+use super::Tx;
+use super::tokens::{self, FreshLogin};
+use crate::db::users::{self, NewUser, ProfileChange, STATUS_ENABLED, User};
+use crate::db::Db;
+use crate::domain::ids::UserId;
+use crate::domain::refusal::Refusal;
+use crate::error::AppError;
+use crate::protocol::payload::LoginBody;
+
+/// A checked registration. The password is hashed already.
+#[derive(Clone)]
+pub struct Registration {
+    pub username: String,
+    pub nickname: String,
+    pub password_hash: String,
+}
+
+/// Hashes a password with argon2id. Takes tens of milliseconds and 19 MiB: never on an async thread.
+pub fn hash_password(password: &str) -> Result<String, AppError> {
+    let salt = SaltString::generate(&mut OsRng);
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
+    hash.map(|hash| hash.to_string()).map_err(|error| AppError::Internal(format!("hashing failed: {error}")))
+}
+
+/// Whether the password fits the hash. As slow as [`hash_password`].
+pub fn verify_password(password: &str, hash: &str) -> bool {
+    let Ok(hash) = PasswordHash::new(hash) else { return false };
+    Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
+}
+
+/// Makes an account and signs it in.
+pub async fn register(
+    tx: &mut Tx<'_>,
+    registration: &Registration,
+    login: &FreshLogin,
+    address: &str,
+) -> Result<LoginBody, AppError> {
+    if users::get_by_username(tx.db, &registration.username).await?.is_some() {
+        return Err(Refusal::UsernameTaken.into());
+    }
+    let user = NewUser {
+        username: Some(registration.username.clone()),
+        external_id: None,
+        password: Some(registration.password_hash.clone()),
+        nickname: registration.nickname.clone(),
+        avatar: None,
+        sex: 0,
+        status: STATUS_ENABLED,
+        create_time: tx.now,
+        update_time: tx.now,
+    };
+    match users::insert(tx.db, &user).await {
+        // Another node was faster.
+        Err(error) if crate::db::is_unique_violation(&error) => return Err(Refusal::UsernameTaken.into()),
+        other => other?,
+    };
+    let user = users::get_by_username(tx.db, &registration.username).await?;
+    let user = user.ok_or_else(|| AppError::Internal("a new account was not found".into()))?;
+    sign_in_as(tx, user.id, login, address).await
+}
+
+/// The account of a user name and its password hash. `None` for accounts without a password.
+pub async fn find_credentials(db: &mut Db, username: &str) -> Result<Option<(UserId, String)>, AppError> {
+    let Some(user) = users::get_by_username(db, username).await? else { return Ok(None) };
+    Ok(users::get_password(db, user.id).await?.map(|hash| (user.id, hash)))
+}
+
+/// Signs in an account whose password was found right against `password_hash`. Refused when it has changed since.
+pub async fn login(
+    tx: &mut Tx<'_>,
+    user: UserId,
+    password_hash: &str,
+    login: &FreshLogin,
+    address: &str,
+) -> Result<LoginBody, AppError> {
+    let account = users::get_by_id(tx.db, user).await?.ok_or(Refusal::BadCredentials)?;
+    if users::get_password(tx.db, user).await?.as_deref() != Some(password_hash) {
+        return Err(Refusal::BadCredentials.into());
+    }
+    if account.status != STATUS_ENABLED {
+        return Err(Refusal::AccountDisabled.into());
+    }
+    sign_in_as(tx, user, login, address).await
+}
+
+async fn sign_in_as(
+    tx: &mut Tx<'_>,
+    user: UserId,
+    login: &FreshLogin,
+    address: &str,
+) -> Result<LoginBody, AppError> {
+    users::update_login(tx.db, user, address, tx.now).await?;
+    let bodies = tokens::create_logins(tx, &[(user, login.clone())]).await?;
+    bodies.into_iter().next().ok_or_else(|| AppError::Internal("a new login has no answer".into()))
+}
+
+/// Replaces the password and ends every login of the account, also the one that asks.
+pub async fn change_password(
+    tx: &mut Tx<'_>,
+    user: UserId,
+    old_hash: &str,
+    new_hash: &str,
+) -> Result<(), AppError> {
+    if users::get_password(tx.db, user).await?.as_deref() != Some(old_hash) {
+        return Err(Refusal::WrongOldPassword.into());
+    }
+    users::update_password(tx.db, user, new_hash, tx.now).await?;
+    tokens::end_all_logins(tx, user).await
+}
+
+/// Changes profile fields of my own account.
+pub async fn update_profile(tx: &mut Tx<'_>, user: UserId, change: &ProfileChange) -> Result<(), AppError> {
+    let change = ProfileChange { update_time: Some(tx.now), ..change.clone() };
+    users::update_profile(tx.db, user, &change).await?;
+    Ok(())
+}
+
+/// An account, for its owner or for others: the caller decides what to show.
+pub async fn get_user(db: &mut Db, id: UserId) -> Result<Option<User>, AppError> {
+    Ok(users::get_by_id(db, id).await?)
+}

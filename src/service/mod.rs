@@ -1,0 +1,13 @@
+//! The product's verbs: functions over a [`Tx`] (writes) or a `Db` (reads). A service never sees an actor or a
+//! socket: whatever must be told to devices goes into the transaction's outbox, and leaves after the commit (I1).
+
+pub mod accounts;
+pub mod conversation_reads;
+pub mod friends;
+pub mod private_messages;
+pub mod run;
+pub mod server_api;
+pub mod tokens;
+mod tx;
+
+pub use tx::{IdRange, Locks, Outbox, Tx};
