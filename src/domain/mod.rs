@@ -1,3 +1,5 @@
 //! Rules without I/O: what a value is and what may happen. Nothing here knows a database, an actor or a socket.
 
+pub mod content;
+pub mod conversation;
 pub mod ids;
