@@ -4,6 +4,8 @@
 use bytestring::ByteString;
 use serde::Serialize;
 
+pub use crate::domain::conversation::ConversationType;
+
 /// The message table that a stored frame belongs to; ids rise within one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
@@ -21,15 +23,6 @@ pub enum FrameClass {
     State,
     /// Not stored anywhere (typing, call signalling): dropped first under pressure.
     Signal,
-}
-
-/// Value of the envelope's `conversationType` (`contract/01` section 11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConversationType {
-    None = 0,
-    Private = 1,
-    Group = 2,
-    Channel = 3,
 }
 
 /// One serialised text frame. Cloning shares the text.
