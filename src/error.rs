@@ -46,13 +46,18 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// Whether the transaction may go on after this command's savepoint is rolled back. Every other database error
-    /// ends the batch: some databases have ended the transaction by themselves (`design.md` section 4).
-    pub fn leaves_transaction_usable(&self) -> bool {
+    /// The number in the reply wrapper (`contract/01` section 2.2); 503 is ours.
+    pub fn code(&self) -> i32 {
         match self {
-            AppError::Database(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => true,
-            AppError::Database(_) => false,
-            _ => true,
+            AppError::Refused(refusal) => refusal.code(),
+            AppError::Malformed(_) | AppError::RefreshTokenInvalid => 400,
+            AppError::Unauthenticated | AppError::RefreshTokenExpired => 401,
+            AppError::Forbidden(_) => 403,
+            AppError::NoSuchPath => 404,
+            AppError::MethodNotAllowed => 405,
+            AppError::TooManyRequests => 429,
+            AppError::Unavailable => 503,
+            AppError::Database(_) | AppError::Internal(_) => 500,
         }
     }
 

@@ -217,8 +217,8 @@ impl Db {
         }
     }
 
-    pub(crate) async fn before_statement(&self) {
-        if let Some(hook) = &self.hook {
+    pub(crate) async fn before_statement(&mut self) {
+        if let Some(hook) = self.hook.clone() {
             hook().await;
         }
     }

@@ -1,8 +1,12 @@
 //! What the server writes to sockets: `{"type":"im-notification","content":"<envelope as JSON text>"}`
 //! (`contract/01` sections 9.2 and 10). A frame is serialised once and shared by all its receivers.
 
+use std::sync::Arc;
+
 use bytestring::ByteString;
 use serde::Serialize;
+
+use crate::domain::ids::UserId;
 
 pub use crate::domain::conversation::ConversationType;
 
@@ -62,4 +66,11 @@ impl Frame {
         let text = serde_json::to_string(&TextFrame { r#type: "im-notification", content: &content })?;
         Ok(Frame { text: text.into(), class })
     }
+}
+
+/// A frame and whose devices it is for.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    pub receivers: Arc<[UserId]>,
+    pub frame: Frame,
 }

@@ -146,8 +146,8 @@ fn check(draft: &PrivateDraft, facts: &Facts) -> Result<String, Refusal> {
         return Err(Refusal::QuoteInvalid);
     }
     let quote = Quote {
-        message_id: original.id.0,
-        sender_id: original.sender_id.0,
+        message_id: original.id,
+        sender_id: original.sender_id,
         r#type: original.type_,
         content: strip_quote(&original.content),
     };

@@ -1,0 +1,318 @@
+//! Executing a batch in one transaction, and what happens when that fails (`design.md` section 4, "errors in a batch"
+//! and "unknown outcome").
+
+use std::time::{Duration, Instant};
+
+use diesel::QueryResult;
+use diesel::result::Error;
+use tracing::{error, info, warn};
+
+use super::command::{Entry, Verdict, Work};
+use crate::actors::registry::Registry;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::db::connect::{Role, Source};
+use crate::db::{Db, sequence};
+use crate::error::AppError;
+use crate::health::Health;
+use crate::protocol::close::CloseReason;
+use crate::service::run::{self, RunCommand};
+use crate::service::{Locks, Outbox, Tx};
+
+/// Longest pause between two attempts to reach the database.
+const MAX_BACKOFF: Duration = Duration::from_secs(2);
+/// A command that takes longer is worth a line in the log.
+const SLOW_COMMAND: Duration = Duration::from_millis(100);
+
+/// Everything that the writer keeps between batches.
+pub struct Writer {
+    pub source: Source,
+    pub clock: Clock,
+    pub config: Config,
+    pub registry: Registry,
+    pub health: Health,
+    /// Name of this writer's row in `im_sequence`.
+    pub row: String,
+    /// Number of the last batch that was begun.
+    pub batch: i64,
+    pub db: Option<Db>,
+}
+
+/// Why a batch did not commit, or did not certainly commit.
+enum Failure {
+    /// Nothing was committed.
+    NotCommitted(Error),
+    /// The answer to COMMIT is missing. The outbox is what must leave if it did happen.
+    Unknown(Error, Outbox),
+}
+
+impl Writer {
+    /// Executes the commands, answers every caller and hands the notifications over.
+    pub async fn process(&mut self, mut entries: Vec<Entry>) {
+        self.wait_for_registry().await;
+        match self.attempt(&mut entries).await {
+            Ok(outbox) => self.conclude(entries, outbox),
+            Err(failure) => self.recover(entries, failure).await,
+        }
+    }
+
+    /// Overload slows senders down, it does not cut receivers.
+    async fn wait_for_registry(&self) {
+        while self.registry.backlog() > self.config.writer.max_registry_backlog {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn attempt(&mut self, entries: &mut [Entry]) -> Result<Outbox, Failure> {
+        self.connect_for(entries).await.map_err(Failure::NotCommitted)?;
+        let Some(mut db) = self.db.take() else { return Err(Failure::NotCommitted(Error::NotInTransaction)) };
+        self.batch += 1;
+        let started = Instant::now();
+        let mut tx = Tx::new(&mut db, self.clock.now(), &self.config);
+        let outbox = match execute(&mut tx, entries).await {
+            Ok(()) => tx.finish(&self.row, self.batch).await,
+            Err(error) => Err(error),
+        };
+        metrics::histogram!("nudge_batch_size").record(entries.len() as f64);
+        metrics::histogram!("nudge_batch_execute_seconds").record(started.elapsed().as_secs_f64());
+        // The connection is only put back after a commit: whatever went wrong, its transaction ends with it.
+        let outbox = outbox.map_err(Failure::NotCommitted)?;
+        let committing = Instant::now();
+        // Some databases end a transaction by themselves and still answer OK to COMMIT. The savepoint set first is
+        // still there only if the transaction is the same.
+        let committed = db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT").await;
+        metrics::histogram!("nudge_batch_commit_seconds").record(committing.elapsed().as_secs_f64());
+        match committed {
+            Ok(()) => {
+                self.db = Some(db);
+                Ok(outbox)
+            }
+            Err(error) => Err(Failure::Unknown(error, outbox)),
+        }
+    }
+
+    /// After the commit: notifications first, then the answers.
+    fn conclude(&self, entries: Vec<Entry>, outbox: Outbox) {
+        if !outbox.notifications.is_empty() && self.registry.notify(outbox.notifications).is_err() {
+            warn!("the registry cannot take a batch of notifications: all sessions must resync");
+            self.registry.resync_all();
+        }
+        for (user, login) in outbox.ended_logins {
+            self.registry.close_logins(user, login.map(|login| vec![login]), CloseReason::SignedOut);
+        }
+        for entry in entries {
+            entry.answer(None);
+        }
+    }
+
+    /// Nobody has been answered. First learn what happened, then run each command in a transaction of its own: what
+    /// fails then fails alone.
+    async fn recover(&mut self, mut entries: Vec<Entry>, failure: Failure) {
+        let cause = match failure {
+            Failure::NotCommitted(error) => error,
+            Failure::Unknown(error, outbox) => {
+                warn!(error = %error, "the answer to a commit is missing");
+                if self.was_committed().await {
+                    return self.conclude(entries, outbox);
+                }
+                error
+            }
+        };
+        if let ([_], false) = (entries.as_slice(), is_connection_lost(&cause)) {
+            if let Some(entry) = entries.pop() {
+                error!(kind = entry.kind, error = %cause, "a command failed");
+                entry.answer(Some(AppError::from_database(&cause)));
+            }
+            return;
+        }
+        warn!(commands = entries.len(), error = %cause, "a batch failed, its commands run one by one");
+        metrics::counter!("nudge_batches_failed_total").increment(1);
+        for entry in entries {
+            self.run_alone(entry).await;
+        }
+    }
+
+    async fn run_alone(&mut self, entry: Entry) {
+        if Instant::now() >= entry.deadline {
+            return entry.answer(Some(AppError::Unavailable));
+        }
+        let mut entries = vec![entry];
+        let failure = match self.attempt(&mut entries).await {
+            Ok(outbox) => return self.conclude(entries, outbox),
+            Err(failure) => failure,
+        };
+        let cause = match failure {
+            Failure::NotCommitted(error) => error,
+            Failure::Unknown(error, outbox) => {
+                if self.was_committed().await {
+                    return self.conclude(entries, outbox);
+                }
+                error
+            }
+        };
+        for entry in entries {
+            error!(kind = entry.kind, error = %cause, "a command failed");
+            entry.answer(Some(AppError::from_database(&cause)));
+        }
+    }
+
+    /// Whether the transaction of the current batch committed: its writer's row tells. Locking that row waits until
+    /// the server has ended the old transaction. No batch starts before this is known.
+    async fn was_committed(&mut self) -> bool {
+        let row = self.row.clone();
+        loop {
+            self.connect(None).await;
+            let Some(db) = self.db.as_mut() else { continue };
+            match last_batch(db, &row).await {
+                Ok(number) => {
+                    info!(batch = self.batch, committed = number >= self.batch, "the outcome of a commit is known");
+                    return number >= self.batch;
+                }
+                Err(error) => {
+                    warn!(error = %error, "the outcome of a commit is still unknown");
+                    self.db = None;
+                }
+            }
+        }
+    }
+
+    /// Connects unless connected; gives up when every one of the commands is past its deadline.
+    async fn connect_for(&mut self, entries: &[Entry]) -> QueryResult<()> {
+        let last = entries.iter().map(|entry| entry.deadline).max();
+        self.connect(last).await;
+        if self.db.is_some() { Ok(()) } else { Err(unreachable_error()) }
+    }
+
+    /// Tries to connect, with growing pauses, until `until` (for ever without it).
+    pub async fn connect(&mut self, until: Option<Instant>) {
+        let mut pause = Duration::from_millis(20);
+        while self.db.is_none() {
+            self.health.set_writer(false);
+            match self.open().await {
+                Ok(db) => self.db = Some(db),
+                Err(error) => {
+                    warn!(error = format!("{error:#}"), "the database cannot be reached");
+                    if until.is_some_and(|until| Instant::now() + pause >= until) {
+                        return;
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MAX_BACKOFF);
+                }
+            }
+        }
+        self.health.set_writer(true);
+    }
+
+    /// Opens a connection and lifts the counters, so that ids which somebody may have seen are never issued again.
+    async fn open(&self) -> anyhow::Result<Db> {
+        let mut db = self.source.connect(Role::Writer).await?;
+        let now = self.clock.now();
+        db.begin().await?;
+        sequence::lift(&mut db, now).await?;
+        sequence::register_writer(&mut db, &self.row, now).await?;
+        db.commit().await?;
+        Ok(db)
+    }
+
+    /// Keeps an idle connection alive, and notices that the database has gone.
+    pub async fn ping(&mut self) {
+        if let Some(db) = self.db.as_mut()
+            && let Err(error) = db.ping().await
+        {
+            warn!(error = %error, "the writer lost its connection");
+            self.db = None;
+        }
+        self.connect(Some(Instant::now())).await;
+    }
+}
+
+async fn last_batch(db: &mut Db, row: &str) -> QueryResult<i64> {
+    db.begin().await?;
+    let number = sequence::lock_writer(db, row).await?;
+    db.rollback().await?;
+    Ok(number)
+}
+
+fn unreachable_error() -> Error {
+    let kind = diesel::result::DatabaseErrorKind::UnableToSendCommand;
+    Error::DatabaseError(kind, Box::new("the database cannot be reached".to_owned()))
+}
+
+fn is_connection_lost(error: &Error) -> bool {
+    use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
+    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
+}
+
+/// Runs the commands in order: neighbours on the set-based path as one run, any other in a savepoint.
+async fn execute(tx: &mut Tx<'_>, entries: &mut [Entry]) -> QueryResult<()> {
+    let begin = match tx.db.backend() {
+        crate::db::Backend::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT nudge_batch",
+        _ => "START TRANSACTION; SAVEPOINT nudge_batch",
+    };
+    tx.db.run_text(begin).await?;
+    tx.lock(first_locks(entries)).await?;
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let count = rest.iter().take_while(|entry| entry.is_run()).count();
+        let (now, later) = rest.split_at_mut(count.max(1));
+        let started = Instant::now();
+        if count > 0 {
+            execute_run(tx, now).await?;
+        } else if let [entry] = now {
+            execute_single(tx, entry).await?;
+        }
+        observe(now, started.elapsed());
+        rest = later;
+    }
+    Ok(())
+}
+
+/// What to lock before anything is read. Where only sends are in the batch, nothing: they check first and lock last.
+/// Otherwise everything that the batch will need, since a lock taken later could be out of order.
+fn first_locks(entries: &[Entry]) -> Locks {
+    let early = entries.iter().fold(Locks::NONE, |locks, entry| locks.and(entry.early_locks()));
+    if early == Locks::NONE {
+        return Locks::NONE;
+    }
+    entries.iter().fold(early, |locks, entry| locks.and(entry.all_locks()))
+}
+
+async fn execute_run(tx: &mut Tx<'_>, entries: &mut [Entry]) -> QueryResult<()> {
+    let commands: Vec<&RunCommand> = entries
+        .iter()
+        .filter_map(|entry| match &entry.work {
+            Work::Run { command, .. } => Some(command),
+            Work::Single(_) => None,
+        })
+        .collect();
+    let outcomes = run::execute(tx, &commands).await?;
+    for (entry, outcome) in entries.iter_mut().zip(outcomes) {
+        if let Work::Run { answer, .. } = &mut entry.work {
+            answer.set(outcome);
+        }
+    }
+    Ok(())
+}
+
+async fn execute_single(tx: &mut Tx<'_>, entry: &mut Entry) -> QueryResult<()> {
+    let Work::Single(single) = &mut entry.work else { return Ok(()) };
+    let mark = tx.outbox_mark();
+    tx.begin_command();
+    tx.db.run_text("SAVEPOINT nudge_command").await?;
+    match single.execute(tx).await? {
+        Verdict::Keep => tx.db.run_text("RELEASE SAVEPOINT nudge_command").await,
+        Verdict::RollBack => {
+            tx.discard_since(mark);
+            tx.db.run_text("ROLLBACK TO SAVEPOINT nudge_command; RELEASE SAVEPOINT nudge_command").await
+        }
+    }
+}
+
+fn observe(entries: &[Entry], elapsed: Duration) {
+    let Some(first) = entries.first() else { return };
+    metrics::histogram!("nudge_command_seconds", "kind" => first.kind)
+        .record(elapsed.as_secs_f64() / entries.len() as f64);
+    if elapsed > SLOW_COMMAND {
+        warn!(kind = first.kind, commands = entries.len(), milliseconds = elapsed.as_millis(), "slow command");
+    }
+}
