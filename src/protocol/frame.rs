@@ -1,8 +1,12 @@
 //! What the server writes to sockets: `{"type":"im-notification","content":"<envelope as JSON text>"}`
 //! (`contract/01` sections 9.2 and 10). A frame is serialised once and shared by all its receivers.
 
+use std::sync::Arc;
+
 use bytestring::ByteString;
 use serde::Serialize;
+
+use crate::domain::ids::UserId;
 
 /// The message table that a stored frame belongs to; ids rise within one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +41,13 @@ pub enum ConversationType {
 pub struct Frame {
     pub text: ByteString,
     pub class: FrameClass,
+}
+
+/// One frame for all sessions of the receivers, the unit that a commit hands to the registry.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    pub receivers: Arc<[UserId]>,
+    pub frame: Frame,
 }
 
 #[derive(Serialize)]
