@@ -1,5 +1,18 @@
-//! Actors: what is gone when the process is gone. Sockets, queues and the connections that serve them.
+//! Actors: what is gone when the process is gone. The DB actors run transactions and reads; the push path is
+//! registry → user devices → session → socket (`design.md` sections 2 and 6).
+//!
+//! Whoever pushes holds a [`Registry`]; the HTTP layer opens sockets with [`open_session`] and prepares accepted
+//! connections with [`prepare_connection`]. Nothing here knows SQL or routes. What is queued for a session lives in its
+//! [`outbox`], which any part may close; the actors' messages only say that it changed.
 
 pub mod db_reader;
 pub mod db_writer;
-pub mod registry;
+mod devices;
+pub mod outbox;
+mod registry;
+pub mod session;
+mod transport;
+
+pub use registry::{Attach, AttachRefused, Counts, HandoverRefused, Registry};
+pub use session::{Attachment, SessionHandle, SessionIdentity, SessionInfo};
+pub use transport::{OpenError, OpenSession, open_session, prepare_connection, prepare_socket};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use diesel::sql_types::Text;
 use diesel::QueryableByName;
+use diesel::sql_types::Text;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, AsyncPgConnection, SimpleAsyncConnection};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -216,4 +216,3 @@ struct SettingRow {
     #[diesel(sql_type = Text)]
     value: String,
 }
-

@@ -33,10 +33,7 @@ pub async fn get_side(db: &mut Db, user: UserId, friend: UserId) -> QueryResult<
 }
 
 /// The rows of many (user, friend) pairs with one statement, an index look-up each.
-pub async fn list_sides(
-    db: &mut Db,
-    pairs: &[(UserId, UserId)],
-) -> QueryResult<HashMap<(UserId, UserId), Side>> {
+pub async fn list_sides(db: &mut Db, pairs: &[(UserId, UserId)]) -> QueryResult<HashMap<(UserId, UserId), Side>> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = BigInt)]

@@ -65,7 +65,8 @@ where
     C: MigrationHarness<DB>,
     DB: DieselBackend,
 {
-    let applied = connection.run_pending_migrations(migrations).map_err(|error| anyhow!("migration failed: {error}"))?;
+    let applied =
+        connection.run_pending_migrations(migrations).map_err(|error| anyhow!("migration failed: {error}"))?;
     Ok(applied.iter().map(ToString::to_string).collect())
 }
 
@@ -77,7 +78,10 @@ pub async fn revert_all(source: &Source) -> anyhow::Result<()> {
     let db = source.connect(Role::Writer).await?;
     let path = source.sqlite_path();
     let reverted = tokio::task::spawn_blocking(move || {
-        fn revert<DB: DieselBackend>(connection: &mut impl MigrationHarness<DB>, migrations: EmbeddedMigrations) -> anyhow::Result<()> {
+        fn revert<DB: DieselBackend>(
+            connection: &mut impl MigrationHarness<DB>,
+            migrations: EmbeddedMigrations,
+        ) -> anyhow::Result<()> {
             connection.revert_all_migrations(migrations).map_err(|error| anyhow!("revert failed: {error}"))?;
             Ok(())
         }

@@ -115,11 +115,7 @@ pub(crate) use insert_new_rows;
 
 /// A query that every backend can load.
 pub trait Load<'q, U>:
-    LoadQuery<'q, SqliteConn, U>
-    + LoadQuery<'q, AsyncPgConnection, U>
-    + LoadQuery<'q, AsyncMysqlConnection, U>
-    + Send
-    + 'q
+    LoadQuery<'q, SqliteConn, U> + LoadQuery<'q, AsyncPgConnection, U> + LoadQuery<'q, AsyncMysqlConnection, U> + Send + 'q
 {
 }
 

@@ -29,7 +29,11 @@ pub enum FriendState {
 pub fn friend_state(mine: Option<Side>, theirs: Option<Side>) -> FriendState {
     match (mine, theirs) {
         (Some(mine), Some(theirs)) if mine.is_active && theirs.is_active => {
-            if theirs.has_blocked { FriendState::BlockedByPeer } else { FriendState::Friend }
+            if theirs.has_blocked {
+                FriendState::BlockedByPeer
+            } else {
+                FriendState::Friend
+            }
         }
         _ => FriendState::None,
     }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use serde::Serialize;
 
+use crate::domain::conversation::ConversationType;
 use crate::domain::ids::UserId;
-
-pub use crate::domain::conversation::ConversationType;
 
 /// The message table that a stored frame belongs to; ids rise within one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +33,13 @@ pub enum FrameClass {
 pub struct Frame {
     pub text: ByteString,
     pub class: FrameClass,
+}
+
+/// One frame for all sessions of the receivers, the unit that a commit hands to the registry.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    pub receivers: Arc<[UserId]>,
+    pub frame: Frame,
 }
 
 #[derive(Serialize)]
@@ -66,11 +72,4 @@ impl Frame {
         let text = serde_json::to_string(&TextFrame { r#type: "im-notification", content: &content })?;
         Ok(Frame { text: text.into(), class })
     }
-}
-
-/// A frame and whose devices it is for.
-#[derive(Clone, Debug)]
-pub struct Notification {
-    pub receivers: Arc<[UserId]>,
-    pub frame: Frame,
 }

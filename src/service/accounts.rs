@@ -6,8 +6,8 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 
 use super::Tx;
 use super::tokens::{self, FreshLogin};
-use crate::db::users::{self, NewUser, ProfileChange, STATUS_ENABLED, User};
 use crate::db::Db;
+use crate::db::users::{self, NewUser, ProfileChange, STATUS_ENABLED, User};
 use crate::domain::ids::UserId;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
@@ -89,24 +89,14 @@ pub async fn login(
     sign_in_as(tx, user, login, address).await
 }
 
-async fn sign_in_as(
-    tx: &mut Tx<'_>,
-    user: UserId,
-    login: &FreshLogin,
-    address: &str,
-) -> Result<LoginBody, AppError> {
+async fn sign_in_as(tx: &mut Tx<'_>, user: UserId, login: &FreshLogin, address: &str) -> Result<LoginBody, AppError> {
     users::update_login(tx.db, user, address, tx.now).await?;
     let bodies = tokens::create_logins(tx, &[(user, login.clone())]).await?;
     bodies.into_iter().next().ok_or_else(|| AppError::Internal("a new login has no answer".into()))
 }
 
 /// Replaces the password and ends every login of the account, also the one that asks.
-pub async fn change_password(
-    tx: &mut Tx<'_>,
-    user: UserId,
-    old_hash: &str,
-    new_hash: &str,
-) -> Result<(), AppError> {
+pub async fn change_password(tx: &mut Tx<'_>, user: UserId, old_hash: &str, new_hash: &str) -> Result<(), AppError> {
     if users::get_password(tx.db, user).await?.as_deref() != Some(old_hash) {
         return Err(Refusal::WrongOldPassword.into());
     }

@@ -1,7 +1,7 @@
 //! Friendships: applying and agreeing (`contract/03` R1, R2).
 
-use super::private_messages::store_server_message;
 use super::Tx;
+use super::private_messages::store_server_message;
 use crate::db::friend_requests::{self, AGREED, Application, UNHANDLED};
 use crate::db::friends::{self, NewFriend};
 use crate::db::users::{self, STATUS_ENABLED};

@@ -60,7 +60,8 @@ pub async fn execute(tx: &mut Tx<'_>, commands: &[&RunCommand]) -> QueryResult<V
     for command in commands {
         match command {
             RunCommand::SendPrivate(_) => {
-                let missing = || SendOutcome { id: None, answer: Err(AppError::Internal("a send has no answer".into())) };
+                let missing =
+                    || SendOutcome { id: None, answer: Err(AppError::Internal("a send has no answer".into())) };
                 let outcome = sends.next().unwrap_or_else(missing);
                 newest_visible = outcome.id.unwrap_or(newest_visible);
                 answers.push(outcome.answer.map(RunAnswer::Sent));

@@ -29,7 +29,8 @@ pub async fn upsert_users(tx: &mut Tx<'_>, wanted: &[ExternalUser]) -> Result<Ve
     let mut new = HashMap::new();
     for user in wanted {
         match known.get(&user.external_id) {
-            Some(account) if account.nickname == user.nickname && (user.avatar.is_none() || account.avatar == user.avatar) => {}
+            Some(account)
+                if account.nickname == user.nickname && (user.avatar.is_none() || account.avatar == user.avatar) => {}
             Some(account) => update(tx, account.id, user).await?,
             None => {
                 new.insert(user.external_id.clone(), new_user(user, tx.now));
@@ -42,7 +43,10 @@ pub async fn upsert_users(tx: &mut Tx<'_>, wanted: &[ExternalUser]) -> Result<Ve
     }
     let accounts = by_external_id(users::list_by_external_ids(tx.db, &ids).await?);
     let find = |id: String| accounts.get(&id).map(|account| (id, account.id));
-    ids.into_iter().map(find).collect::<Option<_>>().ok_or_else(|| AppError::Internal("a new account is missing".into()))
+    ids.into_iter()
+        .map(find)
+        .collect::<Option<_>>()
+        .ok_or_else(|| AppError::Internal("a new account is missing".into()))
 }
 
 async fn update(tx: &mut Tx<'_>, id: UserId, user: &ExternalUser) -> Result<(), AppError> {

@@ -8,7 +8,7 @@ use diesel::result::Error;
 use tracing::{error, info, warn};
 
 use super::command::{Entry, Verdict, Work};
-use crate::actors::registry::Registry;
+use crate::actors::Registry;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::{Role, Source};

@@ -43,7 +43,7 @@ pub struct Entry {
     pub claim: Claim,
     pub work: Work,
     /// Given back when the entry is dropped, that is, when it is answered.
-    pub permit: Permit,
+    pub _permit: Permit,
 }
 
 /// How a command is executed.

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use self::batch::Writer;
 use self::command::{Answer, Claim, Entry, Single, Verb, Work};
 use self::limits::{Limits, Permit};
-use crate::actors::registry::Registry;
+use crate::actors::Registry;
 use crate::clock::Clock;
 use crate::config::{Config, WriterConfig};
 use crate::db::connect::Source;
@@ -58,7 +58,14 @@ pub struct DbWriter {
 
 impl DbWriter {
     /// Starts the writer; it connects by itself, and again whenever the connection is lost.
-    pub fn start(source: Source, clock: Clock, config: &Config, registry: Registry, health: Health, node: &str) -> DbWriter {
+    pub fn start(
+        source: Source,
+        clock: Clock,
+        config: &Config,
+        registry: Registry,
+        health: Health,
+        node: &str,
+    ) -> DbWriter {
         let limits = Limits::new(&config.writer);
         let writer_config = config.writer.clone();
         let row = format!("writer:{node}");
@@ -111,7 +118,13 @@ impl DbWriter {
     ///
     /// # Errors
     /// As [`DbWriter::send_private`].
-    pub async fn run<T, F>(&self, user: Option<UserId>, kind: &'static str, locks: Locks, verb: F) -> Result<T, AppError>
+    pub async fn run<T, F>(
+        &self,
+        user: Option<UserId>,
+        kind: &'static str,
+        locks: Locks,
+        verb: F,
+    ) -> Result<T, AppError>
     where
         T: Send + 'static,
         F: AsyncFn(&mut Tx<'_>) -> Result<T, AppError> + Send + 'static,
@@ -132,7 +145,8 @@ impl DbWriter {
     ) -> Result<T, AppError> {
         let patience = Duration::from_millis(self.config.deadline_ms);
         let claim = Claim::default();
-        let entry = Entry { kind, bytes, deadline: Instant::now() + patience, claim: claim.clone(), work, permit };
+        let entry =
+            Entry { kind, bytes, deadline: Instant::now() + patience, claim: claim.clone(), work, _permit: permit };
         self.address.try_send(Submit(entry)).map_err(|_| AppError::TooManyRequests)?;
         let gone = |_| AppError::Unavailable;
         if let Ok(outcome) = tokio::time::timeout(patience, &mut answer).await {

@@ -11,9 +11,7 @@ use crate::db::sequence::Counter;
 use crate::domain::content::{Content, Quote, strip_quote};
 use crate::domain::friendship::{Side, check_may_write, friend_state};
 use crate::domain::ids::{MessageId, UserId};
-use crate::domain::private_message::{
-    PrivateMessage, RECEIPT_NONE, RECEIPT_PENDING, STATUS_NORMAL, STATUS_RECALLED,
-};
+use crate::domain::private_message::{PrivateMessage, RECEIPT_NONE, RECEIPT_PENDING, STATUS_NORMAL, STATUS_RECALLED};
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::service::{Locks, Tx};
@@ -140,8 +138,7 @@ fn check(draft: &PrivateDraft, facts: &Facts) -> Result<String, Refusal> {
     let Some(id) = draft.content.quoted_message_id() else { return Ok(draft.content.without_quote()) };
     let original = facts.quoted.get(&MessageId(id)).ok_or(Refusal::QuoteInvalid)?;
     let parties = (original.sender_id, original.receiver_id);
-    let is_same_conversation =
-        parties == (draft.sender, draft.receiver) || parties == (draft.receiver, draft.sender);
+    let is_same_conversation = parties == (draft.sender, draft.receiver) || parties == (draft.receiver, draft.sender);
     if original.status == STATUS_RECALLED || !is_same_conversation {
         return Err(Refusal::QuoteInvalid);
     }
@@ -210,9 +207,7 @@ async fn find_stored(
         let key = (message.sender_id, message.client_message_id.clone());
         stored.entry(key).or_insert(Stored { content_hash, message });
     }
-    let is_missing = |row: &&PrivateMessageRow| {
-        !stored.contains_key(&(row.sender_id, row.client_message_id.clone()))
-    };
+    let is_missing = |row: &&PrivateMessageRow| !stored.contains_key(&(row.sender_id, row.client_message_id.clone()));
     if rows.iter().any(|row| is_missing(&row)) {
         // Neither new nor there under its key: its id exists already. Nothing may be answered as stored.
         return Err(Error::QueryBuilderError("a message was neither inserted nor found".into()));
