@@ -1,0 +1,86 @@
+//! The route table, and what unknown paths and wrong methods are answered with.
+
+use actix_web::web::{self, ServiceConfig, delete, get, post, put};
+use actix_web::{HttpRequest, HttpResponse, Resource, Route};
+
+use super::AppState;
+use super::caller::{identify, presented_token};
+use super::{auth, conversation_reads, friends, health, lookups, private_messages, server_api, sessions, users, ws};
+use crate::error::AppError;
+
+/// Everything that the main port serves.
+pub fn routes(config: &mut ServiceConfig) {
+    config
+        .service(at("/healthz", get().to(health::healthz)))
+        .service(at("/readyz", get().to(health::readyz)))
+        .service(at("/metrics", get().to(health::metrics_for_loopback)))
+        .service(at("/infra/ws", get().to(ws::open)))
+        .service(web::scope("/admin-api/system").configure(system))
+        .service(web::scope("/admin-api/im").configure(im))
+        .service(web::scope("/api/v1").configure(server))
+        .default_service(web::to(unknown_path));
+}
+
+/// What the metrics address serves.
+pub fn metrics_routes(config: &mut ServiceConfig) {
+    config.service(at("/metrics", get().to(health::metrics)));
+}
+
+fn system(config: &mut ServiceConfig) {
+    config
+        .service(at("/auth/register", post().to(auth::register)))
+        .service(at("/auth/login", post().to(auth::login)))
+        .service(at("/auth/logout", post().to(auth::logout)))
+        .service(at("/auth/refresh-token", post().to(auth::refresh)))
+        .service(at("/auth/get-permission-info", get().to(auth::permission_info)))
+        .service(at("/tenant/get-by-website", get().to(lookups::tenant_by_website)))
+        .service(at("/tenant/get-id-by-name", get().to(lookups::tenant_id_by_name)))
+        .service(at("/tenant/simple-list", get().to(lookups::tenants)))
+        .service(at("/dict-data/simple-list", get().to(lookups::dictionary)))
+        .service(at("/notify-message/get-unread-count", get().to(lookups::unread_notice_count)))
+        .service(at("/notify-message/get-unread-list", get().to(lookups::unread_notices)))
+        .service(at("/user/get-simple", get().to(users::get_simple)))
+        .service(at("/user/list-by-nickname", get().to(users::search)))
+        .service(at("/user/profile/get", get().to(users::get_profile)))
+        .service(at("/user/profile/update", put().to(users::update_profile)))
+        .service(at("/user/profile/update-password", put().to(users::update_password)));
+}
+
+fn im(config: &mut ServiceConfig) {
+    config
+        .service(at("/message/private/send", post().to(private_messages::send)))
+        .service(at("/message/private/pull", get().to(private_messages::pull)))
+        .service(at("/message/private/list", get().to(private_messages::list)))
+        .service(at("/message/private/read", put().to(private_messages::read)))
+        .service(at("/message/private/max-read-message-id", get().to(private_messages::max_read_message_id)))
+        .service(at("/message/private/recall", delete().to(private_messages::recall)))
+        .service(at("/message/private/typing", put().to(private_messages::typing)))
+        .service(at("/conversation-read/pull", get().to(conversation_reads::pull)))
+        .service(at("/friend-request/apply", post().to(friends::apply)))
+        .service(at("/friend-request/agree", put().to(friends::agree)))
+        .service(at("/session/list", get().to(sessions::list)))
+        .service(at("/session/close", delete().to(sessions::close)));
+}
+
+fn server(config: &mut ServiceConfig) {
+    config
+        .service(at("/users", post().to(server_api::upsert_users)))
+        .service(at("/users/status", put().to(server_api::set_status)))
+        .service(at("/tokens", post().to(server_api::issue_tokens)));
+}
+
+/// One path with one method; any other method gets code 405.
+fn at(path: &str, route: Route) -> Resource {
+    web::resource(path).route(route).default_service(web::to(wrong_method))
+}
+
+async fn wrong_method() -> Result<HttpResponse, AppError> {
+    Err(AppError::MethodNotAllowed)
+}
+
+/// Code 404 for those who are signed in, 401 for others, who need not know which paths exist.
+async fn unknown_path(state: web::Data<AppState>, request: HttpRequest) -> Result<HttpResponse, AppError> {
+    let token = presented_token(&request).ok_or(AppError::Unauthenticated)?;
+    identify(&state, token).await?;
+    Err(AppError::NoSuchPath)
+}
