@@ -1,5 +1,6 @@
 //! Nudge: a self-hosted instant-messaging realtime server.
 
+pub mod client;
 pub mod config;
 pub mod domain;
 pub mod protocol;
