@@ -1,7 +1,7 @@
 //! Message contents: the one table of all content types, and the rules for what users send.
 //!
 //! A content is a JSON object in a string (`contract/02` section 2.3). [`parse_content`] checks it and gives a
-//! [`Content`], which knows its quote ([`quote`]) and has a hash that tells a repeated send from another one under
+//! [`Content`], which knows its quote ([`Quote`]) and has a hash that tells a repeated send from another one under
 //! the same client id ([`content_hash`], `design.md` I2).
 //!
 //! To add a type: one line in the table, its rule in `rules.rs`, a row in docs/protocol.md.

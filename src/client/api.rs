@@ -1,0 +1,190 @@
+//! The HTTP calls of a signed-in user. An access token that has ended is renewed once, and the call repeated.
+
+use reqwest::{Method, RequestBuilder};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use super::endpoint::{Endpoint, execute};
+use super::error::ClientError;
+use super::types::{ConversationRead, PrivateDraft, PrivateMessage, Session, Tokens};
+use crate::domain::ids::{LoginId, MessageId, RequestId, UserId};
+
+const UNAUTHENTICATED: i64 = 401;
+
+/// The calls of one sign-in. All return [`ClientError`]: refusals, [`ClientError::SignedOut`], or no answer.
+#[derive(Debug)]
+pub struct Api {
+    endpoint: Endpoint,
+    user_id: UserId,
+    /// Locked while a renewal runs, so that calls which fail together renew once and wait for it.
+    tokens: Mutex<Tokens>,
+}
+
+#[expect(clippy::missing_errors_doc, reason = "they all have the errors named at the type")]
+impl Api {
+    pub fn new(endpoint: Endpoint, tokens: Tokens) -> Api {
+        Api { endpoint, user_id: tokens.user_id, tokens: Mutex::new(tokens) }
+    }
+
+    /// Who is signed in.
+    pub fn user_id(&self) -> UserId {
+        self.user_id
+    }
+
+    /// The tokens as they are now.
+    pub async fn tokens(&self) -> Tokens {
+        self.tokens.lock().await.clone()
+    }
+
+    /// The socket's address with the present refresh token.
+    pub(super) async fn socket_url(&self, device: &str) -> Result<String, ClientError> {
+        self.endpoint.socket_url(&self.tokens.lock().await.refresh_token, device)
+    }
+
+    /// P1, once; [`Device::send`](super::Device::send) repeats until it is answered.
+    pub async fn send_private(&self, draft: &PrivateDraft) -> Result<PrivateMessage, ClientError> {
+        self.call(self.post("/admin-api/im/message/private/send").json(draft)).await
+    }
+
+    /// P2: messages above `min_id`, ascending.
+    pub async fn pull_private(&self, min_id: i64, size: usize) -> Result<Vec<PrivateMessage>, ClientError> {
+        let query = [("minId", min_id), ("size", to_i64(size))];
+        let page: Option<_> = self.call(self.get("/admin-api/im/message/private/pull").query(&query)).await?;
+        Ok(page.unwrap_or_default())
+    }
+
+    /// P3: messages with this peer below `max_id`, newest first. `limit` is 1–200.
+    pub async fn list_private(
+        &self,
+        peer: UserId,
+        max_id: Option<MessageId>,
+        limit: usize,
+    ) -> Result<Vec<PrivateMessage>, ClientError> {
+        let mut query = vec![("receiverId", peer.0), ("limit", to_i64(limit))];
+        query.extend(max_id.map(|id| ("maxId", id.0)));
+        let page: Option<_> = self.call(self.get("/admin-api/im/message/private/list").query(&query)).await?;
+        Ok(page.unwrap_or_default())
+    }
+
+    /// P4: I have read what `peer` wrote up to `message`.
+    pub async fn read_private(&self, peer: UserId, message: MessageId) -> Result<(), ClientError> {
+        let query = [("receiverId", peer.0), ("messageId", message.0)];
+        self.call_for_nothing(self.put("/admin-api/im/message/private/read").query(&query)).await
+    }
+
+    /// P5: how far `peer` has read what I wrote.
+    pub async fn peer_read(&self, peer: UserId) -> Result<Option<MessageId>, ClientError> {
+        let request = self.get("/admin-api/im/message/private/max-read-message-id");
+        self.call(request.query(&[("peerId", peer.0)])).await
+    }
+
+    /// P6: takes back a message of mine; the answer is the RECALL row.
+    pub async fn recall_private(&self, message: MessageId) -> Result<PrivateMessage, ClientError> {
+        let request = self.request(Method::DELETE, "/admin-api/im/message/private/recall");
+        self.call(request.query(&[("id", message.0)])).await
+    }
+
+    /// Tells `peer` that I am writing.
+    pub async fn typing_private(&self, peer: UserId) -> Result<(), ClientError> {
+        let request = self.put("/admin-api/im/message/private/typing");
+        self.call_for_nothing(request.query(&[("receiverId", peer.0)])).await
+    }
+
+    /// R1: read positions after the cursor (update time, id). `limit` is 1–200.
+    pub async fn pull_reads(
+        &self,
+        after: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<ConversationRead>, ClientError> {
+        let mut query = vec![("limit", to_i64(limit))];
+        query.extend(after.iter().flat_map(|(time, id)| [("lastUpdateTime", *time), ("lastId", *id)]));
+        let page: Option<_> = self.call(self.get("/admin-api/im/conversation-read/pull").query(&query)).await?;
+        Ok(page.unwrap_or_default())
+    }
+
+    /// Asks `peer` to be my friend. `None` when no request was needed.
+    pub async fn apply_friend(&self, peer: UserId, text: &str) -> Result<Option<RequestId>, ClientError> {
+        let body = json!({ "toUserId": peer, "applyContent": text, "addSource": 1 });
+        self.call(self.post("/admin-api/im/friend-request/apply").json(&body)).await
+    }
+
+    /// Agrees to a friend request that came to me.
+    pub async fn agree_friend(&self, request: RequestId) -> Result<(), ClientError> {
+        let call = self.put("/admin-api/im/friend-request/agree");
+        self.call_for_nothing(call.query(&[("id", request.0)])).await
+    }
+
+    /// My sign-ins.
+    pub async fn sessions(&self) -> Result<Vec<Session>, ClientError> {
+        let page: Option<_> = self.call(self.get("/admin-api/im/session/list")).await?;
+        Ok(page.unwrap_or_default())
+    }
+
+    /// Ends one of my sign-ins.
+    pub async fn close_session(&self, session: LoginId) -> Result<(), ClientError> {
+        let request = self.request(Method::DELETE, "/admin-api/im/session/close");
+        self.call_for_nothing(request.query(&[("id", session.0)])).await
+    }
+
+    /// Ends this sign-in.
+    pub async fn logout(&self) -> Result<(), ClientError> {
+        self.call_for_nothing(self.post("/admin-api/system/auth/logout")).await
+    }
+
+    /// Any other GET, for tests and tools: `path` with its query, for example `/admin-api/im/friend/list`.
+    pub async fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(self.get(path)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.endpoint.request(method, path)
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder {
+        self.request(Method::GET, path)
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder {
+        self.request(Method::POST, path)
+    }
+
+    fn put(&self, path: &str) -> RequestBuilder {
+        self.request(Method::PUT, path)
+    }
+
+    /// For verbs whose answer says nothing but that it was done.
+    async fn call_for_nothing(&self, request: RequestBuilder) -> Result<(), ClientError> {
+        self.call::<serde_json::Value>(request).await.map(drop)
+    }
+
+    async fn call<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let access_token = self.tokens.lock().await.access_token.clone();
+        let replay = request.try_clone();
+        match execute(request.bearer_auth(&access_token)).await {
+            Err(ClientError::Refused { code: UNAUTHENTICATED, .. }) => {}
+            other => return other,
+        }
+        let renewed = self.renew(&access_token).await?;
+        match replay {
+            Some(replay) => match execute(replay.bearer_auth(renewed)).await {
+                Err(ClientError::Refused { code: UNAUTHENTICATED, .. }) => Err(ClientError::SignedOut),
+                other => other,
+            },
+            None => Err(ClientError::SignedOut),
+        }
+    }
+
+    /// A newer access token than `stale`, which may have been fetched by another call meanwhile.
+    async fn renew(&self, stale: &str) -> Result<String, ClientError> {
+        let mut tokens = self.tokens.lock().await;
+        if tokens.access_token == stale {
+            *tokens = self.endpoint.refresh(&tokens.refresh_token).await?;
+        }
+        Ok(tokens.access_token.clone())
+    }
+}
+
+fn to_i64(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}

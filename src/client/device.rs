@@ -1,0 +1,281 @@
+//! One device of one user: its sign-in, its store, and the verbs of a chat.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::api::Api;
+use super::backoff::Backoff;
+use super::connection::{self, Connection, DeviceEvent};
+use super::endpoint::Endpoint;
+use super::error::ClientError;
+use super::store::Store;
+use super::types::{PrivateDraft, PrivateMessage, Tokens};
+use crate::domain::conversation::ConversationType;
+use crate::domain::ids::{MessageId, RequestId, UserId};
+
+/// Most read positions in one page, and the page size that we ask for.
+const READ_PAGE_SIZE: usize = 200;
+
+/// How a device behaves. Share one value between many devices where it is the same.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Name of the device, sent with the handshake; the user sees it in the list of sessions.
+    pub device: String,
+    /// Messages in one page of a pull, 1–1000. The default is the web client's 100.
+    pub pull_size: usize,
+    /// Time between two pings. After two and a half of them without any frame the connection counts as lost.
+    pub ping_interval: Duration,
+    /// Longest wait for a handshake.
+    pub connect_timeout: Duration,
+    /// Waits before a reconnect, and before a failed pull is tried again.
+    pub reconnect: Backoff,
+    /// Waits between the tries of one send.
+    pub resend: Backoff,
+    /// Longest wait for the answer to one try of a send.
+    pub attempt_timeout: Duration,
+    /// How long a send is tried in all.
+    pub send_deadline: Duration,
+    /// Events that wait to be read; when they are this many the socket is not read.
+    pub event_capacity: usize,
+    /// Private messages kept in the store; older pulled ones are forgotten.
+    pub store_capacity: usize,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> DeviceConfig {
+        DeviceConfig {
+            device: "rust".to_owned(),
+            pull_size: 100,
+            ping_interval: Duration::from_secs(20),
+            connect_timeout: Duration::from_secs(10),
+            reconnect: Backoff::RECONNECT,
+            resend: Backoff::RESEND,
+            attempt_timeout: Duration::from_secs(10),
+            send_deadline: Duration::from_secs(60),
+            event_capacity: 256,
+            store_capacity: 10_000,
+        }
+    }
+}
+
+/// A signed-in device. Clones are the same device.
+#[derive(Clone, Debug)]
+pub struct Device(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    api: Api,
+    config: Arc<DeviceConfig>,
+    store: Mutex<Store>,
+    /// One pull at a time: two would fetch the same pages.
+    sync_gate: tokio::sync::Mutex<()>,
+}
+
+impl Device {
+    /// A device of a sign-in that was made elsewhere. Nothing is sent.
+    pub fn new(endpoint: Endpoint, tokens: Tokens, config: impl Into<Arc<DeviceConfig>>) -> Device {
+        let config = config.into();
+        let store = Mutex::new(Store::new(config.store_capacity));
+        Device(Arc::new(Inner { api: Api::new(endpoint, tokens), config, store, sync_gate: Default::default() }))
+    }
+
+    /// Signs in with name and password.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::login`].
+    pub async fn sign_in(
+        endpoint: Endpoint,
+        username: &str,
+        password: &str,
+        config: impl Into<Arc<DeviceConfig>>,
+    ) -> Result<Device, ClientError> {
+        let tokens = endpoint.login(username, password).await?;
+        Ok(Device::new(endpoint, tokens, config))
+    }
+
+    /// Who is signed in.
+    pub fn user_id(&self) -> UserId {
+        self.api().user_id()
+    }
+
+    /// The plain calls, for what has no verb here. They leave the store alone.
+    pub fn api(&self) -> &Api {
+        &self.0.api
+    }
+
+    /// How this device behaves.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.0.config
+    }
+
+    /// Looks into the store, or changes it. `look` must not wait for anything.
+    pub fn with_store<T>(&self, look: impl FnOnce(&mut Store) -> T) -> T {
+        // No code under this lock panics half-way through a change, so a poisoned store is as good as before.
+        look(&mut self.0.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Connects, and stays connected until the [`Connection`] is dropped or closed, or the server says not to come
+    /// back. Each (re)connect pulls. Needs a running tokio runtime.
+    pub fn connect(&self) -> Connection {
+        connection::start(self.clone())
+    }
+
+    /// Pulls everything that is new: read positions, then private messages. Returns the messages that were not known.
+    /// Everything committed before this call is in the store when it returns.
+    ///
+    /// # Errors
+    /// Those of [`Api`]; what was pulled before the failure stays.
+    pub async fn sync(&self) -> Result<Vec<Arc<PrivateMessage>>, ClientError> {
+        self.sync_into(None).await
+    }
+
+    /// [`Device::sync`]; with `events` each page is reported there, and the returned list is empty.
+    pub(super) async fn sync_into(
+        &self,
+        events: Option<&mpsc::Sender<DeviceEvent>>,
+    ) -> Result<Vec<Arc<PrivateMessage>>, ClientError> {
+        let _gate = self.0.sync_gate.lock().await;
+        self.pull_reads().await?;
+        let mut all_new = Vec::new();
+        loop {
+            let (new, is_last) = self.pull_private_page().await?;
+            match events {
+                Some(events) if !new.is_empty() => {
+                    // Nobody listening is no reason to stop pulling.
+                    let _ = events.send(DeviceEvent::Pulled(new)).await;
+                }
+                _ => all_new.extend(new),
+            }
+            if is_last {
+                return Ok(all_new);
+            }
+        }
+    }
+
+    /// Pulls one page. Its new messages, and whether it was the last: the server gives a full page or the end.
+    async fn pull_private_page(&self) -> Result<(Vec<Arc<PrivateMessage>>, bool), ClientError> {
+        let size = self.config().pull_size.max(1);
+        let min_id = self.with_store(|store| store.private_cursor());
+        let page = self.api().pull_private(min_id, size).await?;
+        let is_last = page.len() < size;
+        let (new, has_moved) = self.with_store(|store| store.merge_private_page(page));
+        if !is_last && !has_moved {
+            return Err(ClientError::Unexpected("a full page of messages that were pulled before".to_owned()));
+        }
+        Ok((new, is_last))
+    }
+
+    async fn pull_reads(&self) -> Result<(), ClientError> {
+        let mut position = self.with_store(|store| store.read_scan_start());
+        loop {
+            let page = self.api().pull_reads(position, READ_PAGE_SIZE).await?;
+            self.with_store(|store| store.merge_read_page(&page));
+            let end = page.last().map(|row| (row.update_time, row.id));
+            if page.len() < READ_PAGE_SIZE {
+                return Ok(());
+            }
+            if end <= position {
+                return Err(ClientError::Unexpected("read positions are not in order".to_owned()));
+            }
+            position = end;
+        }
+    }
+
+    /// Sends a text message; see [`Device::send`].
+    ///
+    /// # Errors
+    /// Those of [`Device::send`].
+    pub async fn send_text(&self, receiver: UserId, text: &str) -> Result<PrivateMessage, ClientError> {
+        self.send(&PrivateDraft::text(receiver, text)).await
+    }
+
+    /// Sends a message, again and again under its one client id until it is answered, so it is stored once.
+    ///
+    /// # Errors
+    /// The server's refusal, or [`ClientError::Deadline`] when there was no answer within `send_deadline`: it may
+    /// have been stored or not, and the same draft can be sent again.
+    pub async fn send(&self, draft: &PrivateDraft) -> Result<PrivateMessage, ClientError> {
+        let config = self.config();
+        let deadline = Instant::now() + config.send_deadline;
+        let mut attempt = 0;
+        loop {
+            let time_left = deadline.saturating_duration_since(Instant::now());
+            let try_once = timeout(config.attempt_timeout.min(time_left), self.api().send_private(draft));
+            let last = match try_once.await {
+                Ok(Ok(message)) => {
+                    self.with_store(|store| store.merge_private(message.clone()));
+                    return Ok(message);
+                }
+                Ok(Err(error)) if error.is_temporary() => error,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => ClientError::Transport("timed out".to_owned()),
+            };
+            let pause = config.resend.random_delay(attempt);
+            if Instant::now() + pause >= deadline {
+                return Err(ClientError::Deadline { after: config.send_deadline, last: Box::new(last) });
+            }
+            sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    /// Reports that I have read what `peer` wrote up to `message`.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn read(&self, peer: UserId, message: MessageId) -> Result<(), ClientError> {
+        self.api().read_private(peer, message).await?;
+        self.with_store(|store| store.raise_read(ConversationType::Private.number(), peer.0, message));
+        Ok(())
+    }
+
+    /// Takes back a message of mine. Returns the RECALL row.
+    ///
+    /// # Errors
+    /// Those of [`Api`]; 1040300003 when it was recalled before, also by a call of ours whose answer was lost.
+    pub async fn recall(&self, message: MessageId) -> Result<PrivateMessage, ClientError> {
+        let row = self.api().recall_private(message).await?;
+        self.with_store(|store| store.merge_private(row.clone()));
+        Ok(row)
+    }
+
+    /// Tells `peer` that I am writing. Not repeated when it fails: it is worth nothing a moment later.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn typing(&self, peer: UserId) -> Result<(), ClientError> {
+        self.api().typing_private(peer).await
+    }
+
+    /// How far `peer` has read what I wrote: fetched once per peer and connection, and kept up by receipts.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn peer_read(&self, peer: UserId) -> Result<Option<MessageId>, ClientError> {
+        let (known, connection) = self.with_store(|store| (store.peer_read(peer), store.connection()));
+        if let Some(position) = known {
+            return Ok(position);
+        }
+        let fetched = self.api().peer_read(peer).await?;
+        Ok(self.with_store(|store| store.merge_peer_read(peer, fetched, connection)))
+    }
+
+    /// Asks `peer` to be my friend. `None` when no request was needed.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn apply_friend(&self, peer: UserId, text: &str) -> Result<Option<RequestId>, ClientError> {
+        self.api().apply_friend(peer, text).await
+    }
+
+    /// Agrees to a friend request that came to me.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn agree_friend(&self, request: RequestId) -> Result<(), ClientError> {
+        self.api().agree_friend(request).await
+    }
+}
