@@ -77,6 +77,16 @@ impl ServerProcess {
     /// Freezes it: connections stay open and nothing answers.
     pub fn sigstop(&self) {
         self.signal("STOP");
+        // The signal takes a moment to reach every thread.
+        while self.has_running_threads() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn has_running_threads(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let mut statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+        statuses.any(|status| !status.contains("\nState:\tT") && !status.contains("\nState:\tZ"))
     }
 
     /// The end of `sigstop`.
