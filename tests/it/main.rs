@@ -1,0 +1,5 @@
+//! Tests of the whole server from outside: over HTTP and WebSocket, on all three databases, and as a process.
+//! Run them with `./scripts/test`, which starts the databases.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
