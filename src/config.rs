@@ -228,7 +228,8 @@ impl Config {
                 anyhow::ensure!(path.is_file(), "configuration file {} does not exist", path.display());
                 Toml::file_exact(path)
             }
-            None => Toml::file_exact("nudge.toml"),
+            None if Path::new("nudge.toml").is_file() => Toml::file_exact("nudge.toml"),
+            None => Toml::string(""),
         };
         let config: Config = Figment::from(Serialized::defaults(Config::default()))
             .merge(toml)

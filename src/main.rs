@@ -1,6 +1,7 @@
 //! The `nudge` command: `serve` (the default), `migrate`, `check-config`.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use nudge::config::Config;
@@ -29,7 +30,17 @@ enum Command {
     CheckConfig,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nudge: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let config = Config::load(arguments.config.as_deref())?;
     match arguments.command.unwrap_or(Command::Serve) {

@@ -88,7 +88,8 @@ pub(crate) use on_backend;
 
 /// Inserts many rows with one statement and skips those whose key exists already; the number of rows that were new.
 ///
-/// Rows must be valid: MySQL's `INSERT IGNORE` turns other errors into warnings as well.
+/// Rows must be valid: MySQL's `INSERT IGNORE` turns other errors into warnings as well. Their type must say
+/// `treat_none_as_default_value = false`, otherwise diesel inserts one by one on SQLite, in a transaction of its own.
 macro_rules! insert_new_rows {
     ($db:expr, $table:expr, $rows:expr) => {{
         $db.before_statement().await;

@@ -11,7 +11,7 @@ use crate::domain::private_message::STATUS_RECALLED;
 
 /// A row as stored: content of recalled messages is kept, the receipt is only "none" or "asked for".
 #[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable, Insertable)]
-#[diesel(table_name = im_private_message)]
+#[diesel(table_name = im_private_message, treat_none_as_default_value = false)]
 pub struct PrivateMessageRow {
     pub id: MessageId,
     pub client_message_id: String,

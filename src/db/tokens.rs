@@ -53,7 +53,7 @@ pub struct NewLogin {
 }
 
 #[derive(Clone, Insertable)]
-#[diesel(table_name = refresh)]
+#[diesel(table_name = refresh, treat_none_as_default_value = false)]
 struct RefreshRow {
     user_id: UserId,
     token_hash: Vec<u8>,
@@ -62,7 +62,7 @@ struct RefreshRow {
 }
 
 #[derive(Clone, Insertable)]
-#[diesel(table_name = access)]
+#[diesel(table_name = access, treat_none_as_default_value = false)]
 struct AccessRow {
     user_id: UserId,
     refresh_token_id: LoginId,
