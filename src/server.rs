@@ -76,8 +76,7 @@ impl Server {
         let clock = seams.clock.unwrap_or_else(Clock::system);
         let registry = Registry::start(config.websocket.clone());
         let node = config.node.clone().unwrap_or_else(|| format!("{:08x}", rand::rng().random::<u32>()));
-        let writer =
-            DbWriter::start(source.clone(), clock.clone(), &config, registry.clone(), health.clone(), &node);
+        let writer = DbWriter::start(source.clone(), clock.clone(), &config, registry.clone(), health.clone(), &node);
         let read_source = match seams.read_hook {
             Some(hook) => source.clone().with_hook(hook),
             None => source.clone(),

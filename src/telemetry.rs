@@ -24,7 +24,8 @@ pub fn init_logs() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start in one process keeps the first one's.
-    let _ = if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().with_span_list(false).try_init() };
+    let _ =
+        if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().with_span_list(false).try_init() };
 }
 
 /// Starts collecting metrics, once for the process.

@@ -11,9 +11,9 @@ use crate::domain::ids::UserId;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::protocol::payload::LoginBody;
+use crate::service::Locks;
 use crate::service::accounts::{self, Registration, hash_password, verify_password};
 use crate::service::tokens::{self, FreshLogin, FreshToken};
-use crate::service::Locks;
 
 #[derive(Deserialize)]
 pub struct LoginRequest {
@@ -45,7 +45,11 @@ pub fn check_password(password: &str) -> Result<(), AppError> {
 }
 
 /// POST `/system/auth/register`.
-pub async fn register(state: web::Data<AppState>, visitor: Visitor, Body(body): Body<RegisterRequest>) -> Answer<LoginBody> {
+pub async fn register(
+    state: web::Data<AppState>,
+    visitor: Visitor,
+    Body(body): Body<RegisterRequest>,
+) -> Answer<LoginBody> {
     if !state.config.registration_open() {
         return Err(Refusal::RegistrationClosed.into());
     }
@@ -107,10 +111,7 @@ const DUMMY_HASH: &str =
 /// POST `/system/auth/logout`. Succeeds whatever the token is.
 pub async fn logout(state: web::Data<AppState>, _: Visitor, request: HttpRequest) -> Answer<bool> {
     if let Some(token) = presented_token(&request) {
-        state
-            .writer
-            .run(None, "account.logout", Locks::NONE, async move |tx| tokens::logout(tx, &token).await)
-            .await?;
+        state.writer.run(None, "account.logout", Locks::NONE, async move |tx| tokens::logout(tx, &token).await).await?;
     }
     Ok(Reply(true))
 }
@@ -122,7 +123,11 @@ pub struct RefreshParams {
 }
 
 /// POST `/system/auth/refresh-token?refreshToken=`.
-pub async fn refresh(state: web::Data<AppState>, _: Visitor, Params(params): Params<RefreshParams>) -> Answer<LoginBody> {
+pub async fn refresh(
+    state: web::Data<AppState>,
+    _: Visitor,
+    Params(params): Params<RefreshParams>,
+) -> Answer<LoginBody> {
     let access = FreshToken::generate();
     let answer = state
         .writer

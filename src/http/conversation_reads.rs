@@ -42,9 +42,6 @@ pub async fn pull(
     Params(params): Params<StatePullParams>,
 ) -> Answer<Vec<ConversationReadBody>> {
     let cursor = state_cursor(params.last_update_time, params.last_id);
-    let page = state
-        .readers
-        .run(async move |db| service::pull(db, caller.user, cursor, params.limit).await)
-        .await?;
+    let page = state.readers.run(async move |db| service::pull(db, caller.user, cursor, params.limit).await).await?;
     Ok(Reply(page.into_iter().map(ConversationReadBody::from).collect()))
 }

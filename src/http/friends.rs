@@ -39,7 +39,11 @@ impl ApplyRequest {
 }
 
 /// POST `/im/friend-request/apply`. `data` is null when the friendship came back without a request.
-pub async fn apply(state: web::Data<AppState>, caller: Caller, Body(body): Body<ApplyRequest>) -> Answer<Option<RequestId>> {
+pub async fn apply(
+    state: web::Data<AppState>,
+    caller: Caller,
+    Body(body): Body<ApplyRequest>,
+) -> Answer<Option<RequestId>> {
     let application = body.into_application(caller.user)?;
     let target = application.to;
     let id = state

@@ -114,9 +114,9 @@ pub async fn list(
     let before = params.max_id.map(MessageId);
     let page = state
         .readers
-        .run(async move |db| {
-            Ok(service::list_history(db, caller.user, params.receiver_id, before, params.limit).await?)
-        })
+        .run(
+            async move |db| Ok(service::list_history(db, caller.user, params.receiver_id, before, params.limit).await?),
+        )
         .await?;
     Ok(Reply(page.into_iter().map(PrivateMessageBody::from).collect()))
 }

@@ -2,8 +2,8 @@
 //! Nothing else knows its form.
 
 use actix_web::body::BoxBody;
-use actix_web::http::header::ContentType;
 use actix_web::http::StatusCode;
+use actix_web::http::header::ContentType;
 use actix_web::{HttpRequest, HttpResponse, Responder, ResponseError};
 use serde::Serialize;
 use tracing::{debug, error};

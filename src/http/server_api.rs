@@ -84,7 +84,11 @@ fn check_external_id(id: &str) -> Result<(), AppError> {
 }
 
 /// POST `/api/v1/users`: makes accounts or updates them, by external id.
-pub async fn upsert_users(state: web::Data<AppState>, _: ApiKey, Body(body): Body<UpsertRequest>) -> Answer<Vec<UpsertedUser>> {
+pub async fn upsert_users(
+    state: web::Data<AppState>,
+    _: ApiKey,
+    Body(body): Body<UpsertRequest>,
+) -> Answer<Vec<UpsertedUser>> {
     check_count(body.users.len())?;
     let mut wanted = Vec::with_capacity(body.users.len());
     let mut seen = HashSet::new();
@@ -121,7 +125,11 @@ pub struct IssuedTokens {
 }
 
 /// POST `/api/v1/tokens`: signs accounts in, one login each.
-pub async fn issue_tokens(state: web::Data<AppState>, _: ApiKey, Body(body): Body<TokensRequest>) -> Answer<Vec<IssuedTokens>> {
+pub async fn issue_tokens(
+    state: web::Data<AppState>,
+    _: ApiKey,
+    Body(body): Body<TokensRequest>,
+) -> Answer<Vec<IssuedTokens>> {
     check_count(body.external_ids.len())?;
     for id in &body.external_ids {
         check_external_id(id)?;

@@ -133,7 +133,11 @@ impl ProfileRequest {
 }
 
 /// PUT `/system/user/profile/update`.
-pub async fn update_profile(state: web::Data<AppState>, caller: Caller, Body(body): Body<ProfileRequest>) -> Answer<bool> {
+pub async fn update_profile(
+    state: web::Data<AppState>,
+    caller: Caller,
+    Body(body): Body<ProfileRequest>,
+) -> Answer<bool> {
     body.check()?;
     let ProfileRequest { nickname, email, mobile, sex, avatar } = body;
     let change = ProfileChange { nickname, avatar, sex, email, mobile, update_time: None };
@@ -154,7 +158,11 @@ pub struct PasswordRequest {
 }
 
 /// PUT `/system/user/profile/update-password`. Ends every login of the account, this one too.
-pub async fn update_password(state: web::Data<AppState>, caller: Caller, Body(body): Body<PasswordRequest>) -> Answer<bool> {
+pub async fn update_password(
+    state: web::Data<AppState>,
+    caller: Caller,
+    Body(body): Body<PasswordRequest>,
+) -> Answer<bool> {
     check_password(&body.old_password)?;
     check_password(&body.new_password)?;
     let user = caller.user;

@@ -2,4 +2,5 @@
 //! Run them with `./scripts/test`, which starts the databases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod story;
 mod support;

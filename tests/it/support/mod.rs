@@ -1,5 +1,6 @@
-//! What the tests stand on: databases, database servers and server processes of their own.
+//! What the tests stand on: databases, database servers, servers inside the test and as processes.
 
+pub mod app;
 pub mod database_server;
 pub mod databases;
 pub mod ports;
