@@ -80,6 +80,7 @@ impl TestServer {
         let state = web::Data::new((registry.clone(), config.clone()));
         let server = HttpServer::new(move || App::new().app_data(state.clone()).route("/ws", web::get().to(socket)))
             .on_connect(move |connection, data| prepare_connection(connection, data, &config))
+            .h1_write_buffer_size(16 << 10)
             .workers(1)
             .disable_signals()
             .bind(("127.0.0.1", 0))

@@ -245,3 +245,14 @@ async fn over_the_nodes_limit_the_session_with_most_bytes_is_cut_first() {
     assert!(is_open(&server, 2).await, "the small one stays");
     assert!(server.registry.in_flight_bytes() < limit);
 }
+
+#[actix_web::test]
+async fn a_stop_waits_for_a_stuck_peer_no_longer_than_its_grace() {
+    let server = TestServer::start(WebSocketConfig { stall_timeout_ms: 30_000, ..config() }).await;
+    let _stuck = server.connect_raw(1).await;
+    push_until_cut(&server, 1).await;
+    let began = Instant::now();
+    server.registry.stop(Duration::from_millis(100)).await;
+    let took = began.elapsed();
+    assert!((2_000..2_600).contains(&took.as_millis()), "{took:?}");
+}
