@@ -245,11 +245,12 @@ impl Registry {
         Arc::new(Outbox::new(user, session, self.inner.config.max_in_flight_bytes, self.inner.node.clone()))
     }
 
-    /// Only [`Attachment`] calls this and [`Registry::socket_closed`].
+    /// Nothing more is queued for the session. Only [`Attachment`] calls this and [`Registry::socket_closed`].
     pub(super) fn session_ended(&self, outbox: &Outbox) {
         outbox.end_without_close(Duration::from_millis(self.inner.config.stall_timeout_ms));
     }
 
+    /// Once per attachment.
     pub(super) fn socket_closed(&self, outbox: &Outbox) {
         self.session_ended(outbox);
         self.send_always(SocketClosed { user: outbox.user(), session: outbox.session() });

@@ -231,6 +231,7 @@ impl Handler<Attach> for RegistryActor {
         });
         let device = Arc::new(Device { info, handle });
         user.devices.do_send(AddSession(device.clone()));
+        tracing::debug!(user.id = identity.user.0, session.id = device.info.id.0, "session attached");
         user.sessions.push(device);
         self.sessions += 1;
         self.publish_counts();

@@ -40,7 +40,7 @@ use guard::{Gate, GuardedPayload};
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Bytes encoded in one turn: enough to share a write among many frames, little enough that a stalled peer's frames
 /// stay in the outbox, where a cut frees them.
-const WRITE_BYTES: usize = 32 << 10;
+const WRITE_BYTES: usize = 16 << 10;
 
 /// Why no session was opened; the HTTP layer answers 400, 429 or 503.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,8 @@ pub async fn open_session(
 }
 
 /// For `HttpServer::on_connect`: [`prepare_socket`], and a place in the connection for the attachment of its session.
-/// Without that place a session stops counting when its actor ends, although its socket may linger.
+/// Without that place a session stops counting when its actor ends, although its socket may linger. The server should
+/// also set `h1_write_buffer_size` to 16 KiB: what a connection keeps after a burst depends on it.
 pub fn prepare_connection(connection: &dyn Any, data: &mut Extensions, config: &WebSocketConfig) {
     if let Some(stream) = connection.downcast_ref::<TcpStream>() {
         prepare_socket(stream, config);
