@@ -156,7 +156,7 @@ async fn a_dripping_reader_holds_few_bytes_and_counts_against_the_limit_until_it
     }
     // The server's end is closed; what the kernel still holds comes out, the close frame last.
     while drip(&mut bytes).await > 0 {}
-    // Held outside the outbox: two turns' worth of encoding, the send buffer (which the kernel doubles), and the
+    // Held outside the queue: two turns' worth of encoding, the send buffer (which the kernel doubles), and the
     // receive buffer of the peer.
     let (held, lasted) = (bytes.len() - cut_at, cut.elapsed());
     println!("after the cut: {held} bytes in {lasted:?}; refused until {refused_until:?}");
