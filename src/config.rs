@@ -42,6 +42,7 @@ pub struct Config {
     pub websocket: WebSocketConfig,
     pub message: MessageConfig,
     pub friend: FriendConfig,
+    pub group: GroupConfig,
 }
 
 /// Sign-in (`contract/01` section 6).
@@ -135,6 +136,18 @@ pub struct FriendConfig {
     pub auto_accept: bool,
 }
 
+/// Group limits (`contract/04` section 1).
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GroupConfig {
+    /// Active members of one group, 1 to 5,000.
+    pub max_member: usize,
+    /// Admins of one group, the owner not counted.
+    pub admin_max_count: usize,
+    /// Pinned messages of one group, at most 20.
+    pub pin_max_count: usize,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -153,6 +166,7 @@ impl Default for Config {
             websocket: WebSocketConfig::default(),
             message: MessageConfig::default(),
             friend: FriendConfig::default(),
+            group: GroupConfig::default(),
         }
     }
 }
@@ -201,6 +215,12 @@ impl Default for WebSocketConfig {
             max_connections: 100_000,
             shutdown_window_ms: 2_000,
         }
+    }
+}
+
+impl Default for GroupConfig {
+    fn default() -> Self {
+        GroupConfig { max_member: 500, admin_max_count: 3, pin_max_count: 5 }
     }
 }
 
@@ -256,6 +276,8 @@ impl Config {
         anyhow::ensure!((1..=64).contains(&self.database.readers), "database.readers must be 1 to 64");
         anyhow::ensure!((1..=1_000).contains(&self.writer.max_batch), "writer.max_batch must be 1 to 1000");
         anyhow::ensure!(self.websocket.ping_interval_ms >= 100, "websocket.ping_interval_ms must be at least 100");
+        anyhow::ensure!((1..=5_000).contains(&self.group.max_member), "group.max_member must be 1 to 5000");
+        anyhow::ensure!(self.group.pin_max_count <= 20, "group.pin_max_count must be at most 20");
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
         Ok(())
     }

@@ -70,6 +70,21 @@ pub async fn list_positions(
         .collect())
 }
 
+/// Everybody's position in one conversation.
+pub async fn list_of_target(
+    db: &mut Db,
+    conversation_type: i32,
+    target: i64,
+) -> QueryResult<HashMap<UserId, MessageId>> {
+    let rows: Vec<(UserId, MessageId)> = table
+        .filter(im_conversation_read::conversation_type.eq(conversation_type))
+        .filter(im_conversation_read::target_id.eq(target))
+        .select((im_conversation_read::user_id, im_conversation_read::message_id))
+        .load(db)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
 /// Raises positions with one statement; a row that is higher already is left alone. All get the same stamp.
 pub async fn raise_all(db: &mut Db, advances: &[Advance], stamp: i64) -> QueryResult<()> {
     if advances.is_empty() {

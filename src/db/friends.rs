@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Integer};
 
 use super::schema::im_friend::{self, table};
-use super::{Backend, Db, RunQueryDsl, on_backend};
+use super::{Db, RunQueryDsl, on_backend};
 use crate::domain::friendship::{ACTIVE, Side};
 use crate::domain::ids::UserId;
 
@@ -46,16 +46,14 @@ pub async fn list_sides(db: &mut Db, pairs: &[(UserId, UserId)]) -> QueryResult<
         blocked: bool,
     }
 
-    let mut unique = pairs.to_vec();
-    unique.sort_unstable();
-    unique.dedup();
-    if unique.is_empty() {
+    if pairs.is_empty() {
         return Ok(HashMap::new());
     }
+    let raw = pairs.iter().map(|(user, friend)| (user.0, friend.0)).collect();
     let query = diesel::sql_query(format!(
         "WITH pairs AS ({}) SELECT f.user_id, f.friend_user_id, f.status, f.blocked FROM pairs p \
-         JOIN im_friend f ON f.user_id = p.u AND f.friend_user_id = p.f",
-        pair_rows(db.backend(), &unique)
+         JOIN im_friend f ON f.user_id = p.a AND f.friend_user_id = p.b",
+        super::pairs_as_table(db.backend(), raw)
     ));
     db.before_statement().await;
     let rows: Vec<Row> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
@@ -66,32 +64,6 @@ pub async fn list_sides(db: &mut Db, pairs: &[(UserId, UserId)]) -> QueryResult<
             ((UserId(row.user_id), UserId(row.friend_user_id)), side)
         })
         .collect())
-}
-
-/// The pairs as a table of constants. SQLite allows only 500 terms in a compound SELECT but any number of VALUES rows;
-/// MySQL and MariaDB have no common form of VALUES.
-fn pair_rows(backend: Backend, pairs: &[(UserId, UserId)]) -> String {
-    let mut sql = String::with_capacity(pairs.len() * 24 + 64);
-    match backend {
-        Backend::Sqlite | Backend::Postgres => {
-            sql.push_str("SELECT column1 AS u, column2 AS f FROM (VALUES ");
-            for (index, (user, friend)) in pairs.iter().enumerate() {
-                sql.push_str(if index == 0 { "" } else { "," });
-                sql.push_str(&format!("({user}::bigint,{friend}::bigint)"));
-            }
-            sql.push_str(") AS v");
-            if backend == Backend::Sqlite {
-                sql = sql.replace("::bigint", "");
-            }
-        }
-        Backend::Mysql => {
-            for (index, (user, friend)) in pairs.iter().enumerate() {
-                sql.push_str(if index == 0 { "SELECT " } else { " UNION ALL SELECT " });
-                sql.push_str(&format!("{user} AS u,{friend} AS f"));
-            }
-        }
-    }
-    sql
 }
 
 /// Makes `user`'s row about `friend` an active friend by the life cycle of `contract/03` section 1: a missing or

@@ -8,6 +8,11 @@ pub mod connect;
 pub mod conversation_reads;
 pub mod friend_requests;
 pub mod friends;
+pub mod group_members;
+pub mod group_messages;
+pub mod group_requests;
+pub mod group_spans;
+pub mod groups;
 pub mod migrate;
 pub mod private_messages;
 pub mod schema;
@@ -267,4 +272,26 @@ pub fn no_answer() -> Error {
 pub fn is_connection_lost(error: &Error) -> bool {
     use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
     matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
+}
+
+/// Pairs of numbers as a table of constants with columns `a` and `b`, sorted and each once. SQLite allows only 500 terms
+/// in a compound SELECT but any number of VALUES rows; MySQL and MariaDB have no common form of VALUES.
+fn pairs_as_table(backend: Backend, mut pairs: Vec<(i64, i64)>) -> String {
+    pairs.sort_unstable();
+    pairs.dedup();
+    let rows = pairs.iter();
+    match backend {
+        Backend::Sqlite => {
+            let rows: Vec<String> = rows.map(|(a, b)| format!("({a},{b})")).collect();
+            format!("SELECT column1 AS a, column2 AS b FROM (VALUES {})", rows.join(","))
+        }
+        Backend::Postgres => {
+            let rows: Vec<String> = rows.map(|(a, b)| format!("({a}::bigint,{b}::bigint)")).collect();
+            format!("SELECT a, b FROM (VALUES {}) AS v (a, b)", rows.join(","))
+        }
+        Backend::Mysql => {
+            let rows: Vec<String> = rows.map(|(a, b)| format!("SELECT {a} AS a,{b} AS b")).collect();
+            rows.join(" UNION ALL ")
+        }
+    }
 }

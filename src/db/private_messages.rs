@@ -7,7 +7,7 @@ use super::schema::im_private_message::{self, table};
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::content::ContentType;
 use crate::domain::ids::{MessageId, UserId};
-use crate::domain::private_message::STATUS_RECALLED;
+use crate::domain::message::STATUS_RECALLED;
 
 /// A row as stored: content of recalled messages is kept, the receipt is only "none" or "asked for".
 #[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable, Insertable)]

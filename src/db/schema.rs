@@ -111,4 +111,90 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    im_group (id) {
+        id -> BigInt,
+        name -> Text,
+        owner_user_id -> BigInt,
+        avatar -> Nullable<Text>,
+        notice -> Nullable<Text>,
+        banned -> Bool,
+        banned_reason -> Nullable<Text>,
+        banned_time -> Nullable<BigInt>,
+        status -> Integer,
+        dissolved_time -> Nullable<BigInt>,
+        muted_all -> Bool,
+        join_approval -> Bool,
+        pinned_message_ids -> Text,
+        member_version -> BigInt,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_group_member (id) {
+        id -> BigInt,
+        group_id -> BigInt,
+        user_id -> BigInt,
+        display_user_name -> Nullable<Text>,
+        group_remark -> Nullable<Text>,
+        silent -> Bool,
+        status -> Integer,
+        role -> Integer,
+        join_time -> Nullable<BigInt>,
+        add_source -> Nullable<Integer>,
+        inviter_user_id -> Nullable<BigInt>,
+        quit_time -> Nullable<BigInt>,
+        mute_end_time -> Nullable<BigInt>,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_group_member_span (id) {
+        id -> BigInt,
+        user_id -> BigInt,
+        group_id -> BigInt,
+        from_id -> BigInt,
+        to_id -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_group_request (id) {
+        id -> BigInt,
+        group_id -> BigInt,
+        user_id -> BigInt,
+        inviter_user_id -> Nullable<BigInt>,
+        apply_content -> Nullable<Text>,
+        add_source -> Nullable<Integer>,
+        handle_result -> Integer,
+        handle_user_id -> Nullable<BigInt>,
+        handle_content -> Nullable<Text>,
+        handle_time -> Nullable<BigInt>,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_group_message (id) {
+        id -> BigInt,
+        client_message_id -> Text,
+        sender_id -> BigInt,
+        group_id -> BigInt,
+        #[sql_name = "type"]
+        type_ -> Integer,
+        content -> Text,
+        content_hash -> Binary,
+        status -> Integer,
+        receipt_status -> Integer,
+        send_time -> BigInt,
+        at_user_ids -> Nullable<Text>,
+        receiver_user_ids -> Nullable<Text>,
+    }
+}
+
 diesel::allow_tables_to_appear_in_same_query!(system_users, system_oauth2_refresh_token, system_oauth2_access_token,);

@@ -9,7 +9,10 @@ use diesel::dsl::max;
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
-use super::schema::{im_conversation_read, im_friend, im_friend_request, im_private_message, im_sequence};
+use super::schema::{
+    im_conversation_read, im_friend, im_friend_request, im_group, im_group_member, im_group_message, im_group_request,
+    im_private_message, im_sequence,
+};
 use super::{Backend, Db, RunQueryDsl, on_backend};
 
 /// Ids skipped whenever a writer connects: MariaDB can show a commit before it is durable, so after a crash of its
@@ -129,7 +132,11 @@ pub async fn lift(db: &mut Db, now: i64) -> QueryResult<()> {
                 let (id, time) = newest_private(db).await?;
                 CounterValue { value: row.value.max(id) + ID_LIFT, time: row.time.max(time) }
             }
-            Counter::Group | Counter::Channel => CounterValue { value: row.value + ID_LIFT, time: row.time },
+            Counter::Group => {
+                let (id, time) = newest_group(db).await?;
+                CounterValue { value: row.value.max(id) + ID_LIFT, time: row.time.max(time) }
+            }
+            Counter::Channel => CounterValue { value: row.value + ID_LIFT, time: row.time },
         };
         lifted.push((counter.name().to_owned(), lifted_row));
     }
@@ -143,12 +150,22 @@ async fn newest_private(db: &mut Db) -> QueryResult<(i64, i64)> {
     Ok(newest.unwrap_or((0, 0)))
 }
 
+/// Id and `send_time` of the newest group message.
+async fn newest_group(db: &mut Db) -> QueryResult<(i64, i64)> {
+    use im_group_message::{id, send_time, table};
+    let newest = table.order(id.desc()).select((id, send_time)).first(db).await.optional()?;
+    Ok(newest.unwrap_or((0, 0)))
+}
+
 /// The highest stamp of any state table.
 async fn newest_stamp(db: &mut Db) -> QueryResult<i64> {
-    let stamps: [Option<i64>; 3] = [
+    let stamps: [Option<i64>; 6] = [
         im_friend::table.select(max(im_friend::update_time)).get_result(db).await?,
         im_friend_request::table.select(max(im_friend_request::update_time)).get_result(db).await?,
         im_conversation_read::table.select(max(im_conversation_read::update_time)).get_result(db).await?,
+        im_group::table.select(max(im_group::update_time)).get_result(db).await?,
+        im_group_member::table.select(max(im_group_member::update_time)).get_result(db).await?,
+        im_group_request::table.select(max(im_group_request::update_time)).get_result(db).await?,
     ];
     Ok(stamps.into_iter().flatten().max().unwrap_or(0))
 }

@@ -3,6 +3,9 @@
 pub mod content;
 pub mod conversation;
 pub mod friendship;
+pub mod group;
+pub mod group_message;
 pub mod ids;
+pub mod message;
 pub mod private_message;
 pub mod refusal;

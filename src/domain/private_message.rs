@@ -1,22 +1,8 @@
 //! Private messages: what one is, and the rules of recalling and of showing it (`contract/02` section 3).
 
 use crate::domain::ids::{MessageId, UserId};
+use crate::domain::message::STATUS_RECALLED;
 use crate::domain::refusal::Refusal;
-
-/// Message status: as sent.
-pub const STATUS_NORMAL: i32 = 0;
-/// Message status: recalled.
-pub const STATUS_RECALLED: i32 = 2;
-
-/// Receipt status: none was asked for.
-pub const RECEIPT_NONE: i32 = 0;
-/// Receipt status: asked for, not read yet. What is stored is never more than this; "done" is computed.
-pub const RECEIPT_PENDING: i32 = 1;
-/// Receipt status: everybody concerned has read it.
-pub const RECEIPT_DONE: i32 = 2;
-
-/// Content that a recalled message shows.
-pub const RECALLED_CONTENT: &str = "{}";
 
 /// A private message as readers see it: content of recalled ones is gone, the receipt is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]

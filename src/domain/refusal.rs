@@ -37,6 +37,68 @@ pub enum Refusal {
     ContentInvalid(&'static str),
     #[error("this client message id was used for another message")]
     ClientMessageIdReused,
+    #[error("message is not in this group, or cannot be used")]
+    MessageNotInGroup,
+    #[error("read receipts of group messages are switched off")]
+    GroupReadDisabled,
+    #[error("group does not exist")]
+    GroupNotFound,
+    #[error("group is banned")]
+    GroupBanned,
+    #[error("group is dissolved")]
+    GroupDissolved,
+    #[error("only the owner may do this")]
+    NotGroupOwner,
+    #[error("only the owner or an admin may do this")]
+    NotGroupOwnerOrAdmin,
+    #[error("you cannot transfer the group to yourself")]
+    TransferToSelf,
+    #[error("at most {0} messages can be pinned")]
+    PinLimit(usize),
+    #[error("message is pinned already")]
+    AlreadyPinned,
+    #[error("message is not pinned")]
+    NotPinned,
+    #[error("a message to some members only cannot be pinned")]
+    DirectedCannotBePinned,
+    #[error("not a member of this group")]
+    NotGroupMember,
+    #[error("the owner must transfer or dissolve the group first")]
+    OwnerCannotQuit,
+    #[error("you cannot remove yourself")]
+    CannotKickSelf,
+    #[error("a group has at most {0} members")]
+    MemberLimit(usize),
+    #[error("{0} are not your friends")]
+    InviteesNotFriends(String),
+    #[error("an admin must be a member of the group")]
+    AdminTargetNotInGroup,
+    #[error("the owner cannot be made or unmade admin")]
+    AdminTargetIsOwner,
+    #[error("a group has at most {0} admins")]
+    AdminLimit(usize),
+    #[error("the owner cannot be removed")]
+    CannotKickOwner,
+    #[error("an admin cannot remove admins")]
+    AdminCannotKickAdmin,
+    #[error("the group is muted")]
+    GroupMuted,
+    #[error("you are muted until {0}")]
+    MemberMuted(String),
+    #[error("you cannot mute yourself")]
+    CannotMuteSelf,
+    #[error("the owner cannot be muted")]
+    CannotMuteOwner,
+    #[error("an admin cannot mute admins")]
+    AdminCannotMuteAdmin,
+    #[error("join request does not exist")]
+    GroupRequestNotFound,
+    #[error("join request is handled already")]
+    GroupRequestHandled,
+    #[error("only the owner or an admin may handle join requests")]
+    GroupRequestNotToMe,
+    #[error("already a member of this group")]
+    AlreadyGroupMember,
     #[error("you are not friends")]
     NotFriend,
     #[error("you cannot add yourself")]
@@ -76,6 +138,37 @@ impl Refusal {
             Refusal::PrivateReadDisabled => 1_040_300_010,
             Refusal::ContentInvalid(_) => 1_040_300_013,
             Refusal::ClientMessageIdReused => 1_040_300_014,
+            Refusal::MessageNotInGroup => 1_040_300_009,
+            Refusal::GroupReadDisabled => 1_040_300_011,
+            Refusal::GroupNotFound => 1_040_400_000,
+            Refusal::GroupBanned => 1_040_400_001,
+            Refusal::GroupDissolved => 1_040_400_002,
+            Refusal::NotGroupOwner => 1_040_400_003,
+            Refusal::NotGroupOwnerOrAdmin => 1_040_400_004,
+            Refusal::TransferToSelf => 1_040_400_005,
+            Refusal::PinLimit(_) => 1_040_400_006,
+            Refusal::AlreadyPinned => 1_040_400_007,
+            Refusal::NotPinned => 1_040_400_008,
+            Refusal::DirectedCannotBePinned => 1_040_400_009,
+            Refusal::NotGroupMember => 1_040_500_001,
+            Refusal::OwnerCannotQuit => 1_040_500_003,
+            Refusal::CannotKickSelf => 1_040_500_004,
+            Refusal::MemberLimit(_) => 1_040_500_005,
+            Refusal::InviteesNotFriends(_) => 1_040_500_006,
+            Refusal::AdminTargetNotInGroup => 1_040_500_007,
+            Refusal::AdminTargetIsOwner => 1_040_500_008,
+            Refusal::AdminLimit(_) => 1_040_500_009,
+            Refusal::CannotKickOwner => 1_040_500_010,
+            Refusal::AdminCannotKickAdmin => 1_040_500_011,
+            Refusal::GroupMuted => 1_040_500_012,
+            Refusal::MemberMuted(_) => 1_040_500_013,
+            Refusal::CannotMuteSelf => 1_040_500_014,
+            Refusal::CannotMuteOwner => 1_040_500_015,
+            Refusal::AdminCannotMuteAdmin => 1_040_500_016,
+            Refusal::GroupRequestNotFound => 1_040_510_001,
+            Refusal::GroupRequestHandled => 1_040_510_002,
+            Refusal::GroupRequestNotToMe => 1_040_510_003,
+            Refusal::AlreadyGroupMember => 1_040_510_004,
             Refusal::NotFriend => 1_040_600_001,
             Refusal::AddSelf => 1_040_600_002,
             Refusal::BlockedByPeer => 1_040_600_004,
@@ -107,6 +200,37 @@ impl Refusal {
             Refusal::PrivateReadDisabled,
             Refusal::ContentInvalid(""),
             Refusal::ClientMessageIdReused,
+            Refusal::MessageNotInGroup,
+            Refusal::GroupReadDisabled,
+            Refusal::GroupNotFound,
+            Refusal::GroupBanned,
+            Refusal::GroupDissolved,
+            Refusal::NotGroupOwner,
+            Refusal::NotGroupOwnerOrAdmin,
+            Refusal::TransferToSelf,
+            Refusal::PinLimit(0),
+            Refusal::AlreadyPinned,
+            Refusal::NotPinned,
+            Refusal::DirectedCannotBePinned,
+            Refusal::NotGroupMember,
+            Refusal::OwnerCannotQuit,
+            Refusal::CannotKickSelf,
+            Refusal::MemberLimit(0),
+            Refusal::InviteesNotFriends(String::new()),
+            Refusal::AdminTargetNotInGroup,
+            Refusal::AdminTargetIsOwner,
+            Refusal::AdminLimit(0),
+            Refusal::CannotKickOwner,
+            Refusal::AdminCannotKickAdmin,
+            Refusal::GroupMuted,
+            Refusal::MemberMuted(String::new()),
+            Refusal::CannotMuteSelf,
+            Refusal::CannotMuteOwner,
+            Refusal::AdminCannotMuteAdmin,
+            Refusal::GroupRequestNotFound,
+            Refusal::GroupRequestHandled,
+            Refusal::GroupRequestNotToMe,
+            Refusal::AlreadyGroupMember,
             Refusal::NotFriend,
             Refusal::AddSelf,
             Refusal::BlockedByPeer,

@@ -11,6 +11,7 @@ use futures_util::future::LocalBoxFuture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
+use crate::domain::ids::deserialize_integer;
 use crate::error::AppError;
 
 /// Largest JSON body, bytes (`design.md` section 4).
@@ -98,9 +99,23 @@ pub fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
     }
 }
 
-/// The cursor of a state pull: it counts only when both halves are given (`contract/03` F2).
-pub fn state_cursor(last_update_time: Option<i64>, last_id: Option<i64>) -> Option<(i64, i64)> {
-    last_update_time.zip(last_id)
+/// The parameters of a pull of changing state (`contract/03` F2).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatePullParams {
+    #[serde(default, deserialize_with = "optional_integer")]
+    last_update_time: Option<i64>,
+    #[serde(default, deserialize_with = "optional_integer")]
+    last_id: Option<i64>,
+    #[serde(deserialize_with = "deserialize_integer")]
+    pub limit: i64,
+}
+
+impl StatePullParams {
+    /// The cursor counts only when both halves are given.
+    pub fn cursor(&self) -> Option<(i64, i64)> {
+        self.last_update_time.zip(self.last_id)
+    }
 }
 
 /// Checks a text's length in UTF-16 code units, as the contract counts.

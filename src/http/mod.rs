@@ -4,6 +4,10 @@ mod auth;
 mod caller;
 mod conversation_reads;
 mod friends;
+mod group_members;
+mod group_messages;
+mod group_requests;
+mod groups;
 mod health;
 mod input;
 mod limits;
@@ -27,9 +31,10 @@ use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::ids::UserId;
+use crate::db::sequence::Counter;
+use crate::domain::ids::{GroupId, UserId};
 use crate::health::Health;
-use crate::service::private_messages::PullWindow;
+use crate::service::pull_window::PullWindow;
 
 /// A pair of users is told of typing at most once in this time, milliseconds.
 const TYPING_INTERVAL_MS: i64 = 1_000;
@@ -43,10 +48,12 @@ pub struct AppState {
     pub registry: Registry,
     pub health: Health,
     private_window: Arc<PullWindow>,
+    group_window: Arc<PullWindow>,
     passwords: PasswordWorkers,
     failed_logins: EventCounter<(String, IpAddr)>,
     registrations: EventCounter<IpAddr>,
     typing: EventCounter<(UserId, UserId)>,
+    group_typing: EventCounter<(UserId, GroupId)>,
 }
 
 impl AppState {
@@ -66,11 +73,13 @@ impl AppState {
             readers,
             registry,
             health,
-            private_window: Arc::default(),
+            private_window: Arc::new(PullWindow::new(Counter::Private)),
+            group_window: Arc::new(PullWindow::new(Counter::Group)),
             passwords: PasswordWorkers::default(),
             failed_logins: EventCounter::new(window_ms),
             registrations: EventCounter::new(window_ms),
             typing: EventCounter::new(TYPING_INTERVAL_MS),
+            group_typing: EventCounter::new(TYPING_INTERVAL_MS),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::AppState;
 use super::caller::Caller;
 use super::input::{Body, Params, optional_integer};
 use super::response::{Answer, Reply};
-use crate::domain::content::{ContentType, check_client_message_id, content_hash, parse_content};
+use crate::domain::content::{Content, ContentType, check_client_message_id, content_hash, parse_content};
 use crate::domain::conversation::ConversationType;
 use crate::domain::ids::{MessageId, UserId, deserialize_integer};
 use crate::domain::refusal::Refusal;
@@ -17,7 +17,7 @@ use crate::error::AppError;
 use crate::protocol::frame::{Frame, FrameClass, Notification};
 use crate::protocol::payload::{PrivateMessageBody, TypingPayload};
 use crate::service::Locks;
-use crate::service::conversation_reads::{ReadReport, check_private_enabled};
+use crate::service::conversation_reads::{Conversation, ReadReport, check_enabled};
 use crate::service::private_messages::{self as service, PrivateDraft};
 
 #[derive(Deserialize)]
@@ -32,20 +32,8 @@ pub struct SendPrivateMessageRequest {
 }
 
 impl SendPrivateMessageRequest {
-    /// Checks the form of the request, so that no single command can fail a batch.
     fn into_draft(self, sender: UserId) -> Result<PrivateDraft, AppError> {
-        if !check_client_message_id(&self.client_message_id) {
-            return Err(AppError::Malformed(
-                "parameter incorrect: clientMessageId must be 1 to 64 printable ASCII characters without spaces".into(),
-            ));
-        }
-        let content_type = ContentType::from_number(self.r#type).filter(|content_type| content_type.is_normal());
-        let content_type = content_type
-            .ok_or_else(|| AppError::Malformed("parameter incorrect: type cannot be sent by users".into()))?;
-        if self.content.is_empty() {
-            return Err(AppError::Malformed("parameter incorrect: content is empty".into()));
-        }
-        let content = parse_content(content_type, &self.content).map_err(|error| Refusal::ContentInvalid(error.0))?;
+        let (content_type, content) = check_form(&self.client_message_id, self.r#type, &self.content)?;
         let content_hash = content_hash(self.receiver_id.0, content_type.number(), &content);
         Ok(PrivateDraft {
             sender,
@@ -57,6 +45,23 @@ impl SendPrivateMessageRequest {
             receipt: self.receipt,
         })
     }
+}
+
+/// Checks the form of a message that somebody wants to send, so that no single command can fail a batch.
+pub fn check_form(client_message_id: &str, number: i64, content: &str) -> Result<(ContentType, Content), AppError> {
+    if !check_client_message_id(client_message_id) {
+        return Err(AppError::Malformed(
+            "parameter incorrect: clientMessageId must be 1 to 64 printable ASCII characters without spaces".into(),
+        ));
+    }
+    let content_type = ContentType::from_number(number)
+        .filter(|content_type| content_type.is_normal())
+        .ok_or_else(|| AppError::Malformed("parameter incorrect: type cannot be sent by users".into()))?;
+    if content.is_empty() {
+        return Err(AppError::Malformed("parameter incorrect: content is empty".into()));
+    }
+    let content = parse_content(content_type, content).map_err(|error| Refusal::ContentInvalid(error.0))?;
+    Ok((content_type, content))
 }
 
 /// POST `/im/message/private/send`.
@@ -72,9 +77,9 @@ pub async fn send(
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PullParams {
-    min_id: MessageId,
+    pub min_id: MessageId,
     #[serde(deserialize_with = "deserialize_integer")]
-    size: i64,
+    pub size: i64,
 }
 
 /// GET `/im/message/private/pull`.
@@ -130,8 +135,9 @@ pub struct ReadParams {
 
 /// PUT `/im/message/private/read`.
 pub async fn read(state: web::Data<AppState>, caller: Caller, Params(params): Params<ReadParams>) -> Answer<bool> {
-    check_private_enabled(&state.config.message)?;
-    let report = ReadReport { reader: caller.user, peer: params.receiver_id, message: params.message_id };
+    let conversation = Conversation::With(params.receiver_id);
+    check_enabled(conversation, &state.config.message)?;
+    let report = ReadReport { reader: caller.user, conversation, message: params.message_id };
     state.writer.report_read(report).await?;
     Ok(Reply(true))
 }

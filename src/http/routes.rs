@@ -5,7 +5,10 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 
 use super::AppState;
 use super::caller::{identify, presented_token};
-use super::{auth, conversation_reads, friends, health, lookups, private_messages, server_api, sessions, users, ws};
+use super::{
+    auth, conversation_reads, friends, group_members, group_messages, group_requests, groups, health, lookups,
+    private_messages, server_api, sessions, users, ws,
+};
 use crate::error::AppError;
 
 /// Everything that the main port serves.
@@ -58,6 +61,39 @@ fn im(config: &mut ServiceConfig) {
         .service(at("/conversation-read/pull", get().to(conversation_reads::pull)))
         .service(at("/friend-request/apply", post().to(friends::apply)))
         .service(at("/friend-request/agree", put().to(friends::agree)))
+        .service(at("/message/group/send", post().to(group_messages::send)))
+        .service(at("/message/group/pull", get().to(group_messages::pull)))
+        .service(at("/message/group/list", get().to(group_messages::list)))
+        .service(at("/message/group/read", put().to(group_messages::read)))
+        .service(at("/message/group/get-read-user-ids", get().to(group_messages::read_user_ids)))
+        .service(at("/message/group/recall", delete().to(group_messages::recall)))
+        .service(at("/message/group/typing", put().to(group_messages::typing)))
+        .service(at("/group/create", post().to(groups::create)))
+        .service(at("/group/update", put().to(groups::update)))
+        .service(at("/group/dissolve", delete().to(groups::dissolve)))
+        .service(at("/group/get", get().to(groups::get)))
+        .service(at("/group/list", get().to(groups::list)))
+        .service(at("/group/invite", post().to(groups::invite)))
+        .service(at("/group/quit", delete().to(groups::quit)))
+        .service(at("/group/kicking", delete().to(groups::kick)))
+        .service(at("/group/add-admin", put().to(groups::add_admins)))
+        .service(at("/group/remove-admin", put().to(groups::remove_admins)))
+        .service(at("/group/transfer-owner", put().to(groups::transfer_owner)))
+        .service(at("/group/pin-message", put().to(groups::pin_message)))
+        .service(at("/group/unpin-message", put().to(groups::unpin_message)))
+        .service(at("/group/mute-all", put().to(groups::mute_all)))
+        .service(at("/group/mute-member", put().to(groups::mute_member)))
+        .service(at("/group/cancel-mute-member", put().to(groups::cancel_mute_member)))
+        .service(at("/group-member/update", put().to(group_members::update)))
+        .service(at("/group-member/get", get().to(group_members::get)))
+        .service(at("/group-member/list", get().to(group_members::list)))
+        .service(at("/group-request/apply", post().to(group_requests::apply)))
+        .service(at("/group-request/agree", put().to(group_requests::agree)))
+        .service(at("/group-request/refuse", put().to(group_requests::refuse)))
+        .service(at("/group-request/unhandled-list", get().to(group_requests::unhandled)))
+        .service(at("/group-request/pull", get().to(group_requests::pull)))
+        .service(at("/group-request/list-by-group", get().to(group_requests::list_by_group)))
+        .service(at("/group-request/get", get().to(group_requests::get)))
         .service(at("/session/list", get().to(sessions::list)))
         .service(at("/session/close", delete().to(sessions::close)));
 }

@@ -2,4 +2,5 @@
 
 pub mod close;
 pub mod frame;
+pub mod group_payload;
 pub mod payload;

@@ -9,7 +9,7 @@ use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;
 use crate::domain::friendship::{self, check_apply};
 use crate::domain::ids::{RequestId, UserId};
-use crate::domain::private_message::{RECEIPT_NONE, STATUS_NORMAL};
+use crate::domain::message::{RECEIPT_NONE, STATUS_NORMAL};
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::protocol::frame::FrameClass;

@@ -4,9 +4,15 @@
 pub mod accounts;
 pub mod conversation_reads;
 pub mod friends;
+pub mod group_messages;
+pub mod group_requests;
+pub mod groups;
+pub mod member_cache;
 pub mod private_messages;
+pub mod pull_window;
 pub mod run;
 pub mod server_api;
+mod store;
 pub mod tokens;
 mod tx;
 

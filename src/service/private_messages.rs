@@ -3,8 +3,8 @@
 mod read;
 mod send;
 
-pub use read::{PullWindow, list_history, max_read_message_id, pull};
-pub use send::{PrivateDraft, SendOutcome, SentRun, send_all};
+pub use read::{list_history, max_read_message_id, pull};
+pub use send::{PrivateDraft, SentRun, send_all};
 
 use std::collections::HashMap;
 
@@ -21,10 +21,10 @@ use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;
 use crate::domain::friendship::{check_may_write, friend_state};
 use crate::domain::ids::{MessageId, UserId};
-use crate::domain::private_message::{
-    PrivateMessage, RECALLED_CONTENT, RECEIPT_DONE, RECEIPT_NONE, RECEIPT_PENDING, STATUS_NORMAL, STATUS_RECALLED,
-    check_recall,
+use crate::domain::message::{
+    RECALLED_CONTENT, RECEIPT_DONE, RECEIPT_NONE, RECEIPT_PENDING, STATUS_NORMAL, STATUS_RECALLED,
 };
+use crate::domain::private_message::{PrivateMessage, check_recall};
 use crate::error::AppError;
 use crate::protocol::frame::{FrameClass, Stream};
 use crate::protocol::payload::{PrivateMessageBody, RecallContent};

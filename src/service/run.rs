@@ -4,22 +4,28 @@
 
 use diesel::QueryResult;
 
-use super::Tx;
-use super::conversation_reads::{self, ReadReport};
-use super::private_messages::{self, PrivateDraft, SendOutcome};
+use super::conversation_reads::{self, Conversation, ReadReport};
+use super::group_messages::{self, GroupDraft};
+use super::private_messages::{self, PrivateDraft};
+use super::{Locks, Tx};
+use crate::domain::group_message::GroupMessage;
+use crate::domain::ids::MessageId;
 use crate::domain::private_message::PrivateMessage;
+use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 
 /// A command of the set-based path.
 pub enum RunCommand {
     SendPrivate(PrivateDraft),
+    SendGroup(GroupDraft),
     ReportRead(ReadReport),
 }
 
 /// What a command of a run came to.
 #[derive(Debug)]
 pub enum RunAnswer {
-    Sent(PrivateMessage),
+    SentPrivate(PrivateMessage),
+    SentGroup(GroupMessage),
     Read,
 }
 
@@ -28,6 +34,7 @@ impl RunCommand {
     pub fn kind(&self) -> &'static str {
         match self {
             RunCommand::SendPrivate(_) => "private_message.send",
+            RunCommand::SendGroup(_) => "group_message.send",
             RunCommand::ReportRead(_) => "conversation.read",
         }
     }
@@ -36,7 +43,25 @@ impl RunCommand {
     pub fn bytes(&self) -> usize {
         match self {
             RunCommand::SendPrivate(draft) => draft.content.raw().len() + 128,
+            RunCommand::SendGroup(draft) => draft.content.raw().len() + 128,
             RunCommand::ReportRead(_) => 64,
+        }
+    }
+
+    /// Counters to lock before anything else. A private send needs none: it locks after its checks.
+    pub fn early_locks(&self) -> Locks {
+        match self {
+            RunCommand::SendPrivate(_) => Locks::NONE,
+            RunCommand::SendGroup(_) => Locks::GROUP,
+            RunCommand::ReportRead(_) => Locks::CLOCK,
+        }
+    }
+
+    /// Counters that it will lock at some time.
+    pub fn all_locks(&self) -> Locks {
+        match self {
+            RunCommand::SendPrivate(_) => Locks::PRIVATE,
+            _ => self.early_locks(),
         }
     }
 }
@@ -44,34 +69,53 @@ impl RunCommand {
 /// Executes a run; one answer for each command, in their order. A database error fails the run as a whole.
 pub async fn execute(tx: &mut Tx<'_>, commands: &[&RunCommand]) -> QueryResult<Vec<Result<RunAnswer, AppError>>> {
     tx.begin_command();
-    let mut drafts = Vec::new();
-    for command in commands {
-        if let RunCommand::SendPrivate(draft) = command {
-            drafts.push(draft);
-        }
-    }
-    let sent = private_messages::send_all(tx, &drafts).await?;
-
-    // A report sees the messages that came before it in the run, and none after it.
-    let mut newest_visible = sent.newest_before;
-    let mut sends = sent.outcomes.into_iter();
-    let mut reports = Vec::new();
-    let mut answers = Vec::with_capacity(commands.len());
+    let (mut private_drafts, mut group_drafts) = (Vec::new(), Vec::new());
     for command in commands {
         match command {
-            RunCommand::SendPrivate(_) => {
-                let missing =
-                    || SendOutcome { id: None, answer: Err(AppError::Internal("a send has no answer".into())) };
-                let outcome = sends.next().unwrap_or_else(missing);
-                newest_visible = outcome.id.unwrap_or(newest_visible);
-                answers.push(outcome.answer.map(RunAnswer::Sent));
-            }
-            RunCommand::ReportRead(report) => {
-                reports.push((report, newest_visible));
-                answers.push(Ok(RunAnswer::Read));
-            }
+            RunCommand::SendPrivate(draft) => private_drafts.push(draft),
+            RunCommand::SendGroup(draft) => group_drafts.push(draft),
+            RunCommand::ReportRead(_) => {}
         }
     }
-    conversation_reads::report_all(tx, &reports).await?;
-    Ok(answers)
+    let private = private_messages::send_all(tx, &private_drafts).await?;
+    let group = group_messages::send_all(tx, &group_drafts).await?;
+
+    // A report sees the messages that came before it in the run, and none after it.
+    let (mut newest_private, mut newest_group) = (private.newest_before, group.newest_before);
+    let (mut private, mut group) = (private.outcomes.into_iter(), group.outcomes.into_iter());
+    let mut reports = Vec::new();
+    let mut answers: Vec<Option<Result<RunAnswer, AppError>>> = Vec::with_capacity(commands.len());
+    for command in commands {
+        answers.push(match command {
+            RunCommand::SendPrivate(_) => private.next().map(|(id, outcome)| {
+                newest_private = id.unwrap_or(newest_private);
+                answer(outcome, RunAnswer::SentPrivate)
+            }),
+            RunCommand::SendGroup(_) => group.next().map(|(id, outcome)| {
+                newest_group = id.unwrap_or(newest_group);
+                answer(outcome, RunAnswer::SentGroup)
+            }),
+            RunCommand::ReportRead(report) => {
+                reports.push((report, newest_for(report, newest_private, newest_group)));
+                None
+            }
+        });
+    }
+    let mut read = conversation_reads::report_all(tx, &reports).await?.into_iter();
+    let missing = || Err(AppError::Internal("a command of a run has no answer".into()));
+    let fill = |known: Option<Result<RunAnswer, AppError>>| {
+        known.or_else(|| read.next().map(|outcome| answer(outcome, |()| RunAnswer::Read))).unwrap_or_else(missing)
+    };
+    Ok(answers.into_iter().map(fill).collect())
+}
+
+fn answer<T>(outcome: Result<T, Refusal>, wrap: impl FnOnce(T) -> RunAnswer) -> Result<RunAnswer, AppError> {
+    outcome.map(wrap).map_err(AppError::from)
+}
+
+fn newest_for(report: &ReadReport, private: MessageId, group: MessageId) -> MessageId {
+    match report.conversation {
+        Conversation::With(_) => private,
+        Conversation::In(_) => group,
+    }
 }

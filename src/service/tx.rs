@@ -13,6 +13,7 @@ use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;
 use crate::domain::ids::{LoginId, MessageId, UserId};
 use crate::protocol::frame::{Frame, FrameClass, Notification};
+use crate::service::member_cache::MemberCache;
 
 /// The counter rows that a command needs. They are locked before anything else, in one order (`design.md` section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,7 @@ pub struct Tx<'a> {
     /// Wall-clock milliseconds when the transaction began. Order comes from stamps and ids, never from this.
     pub now: i64,
     pub config: &'a Config,
+    pub members: &'a mut MemberCache,
     held: Vec<Held>,
     stamp: Option<i64>,
     outbox: Outbox,
@@ -71,8 +73,8 @@ pub struct Outbox {
 }
 
 impl<'a> Tx<'a> {
-    pub fn new(db: &'a mut Db, now: i64, config: &'a Config) -> Tx<'a> {
-        Tx { db, now, config, held: Vec::new(), stamp: None, outbox: Outbox::default() }
+    pub fn new(db: &'a mut Db, now: i64, config: &'a Config, members: &'a mut MemberCache) -> Tx<'a> {
+        Tx { db, now, config, members, held: Vec::new(), stamp: None, outbox: Outbox::default() }
     }
 
     /// Locks counter rows in their one order. A lock that comes before one held already is a defect, since two nodes

@@ -16,6 +16,7 @@ use crate::db::{Db, sequence};
 use crate::error::AppError;
 use crate::health::Health;
 use crate::protocol::close::CloseReason;
+use crate::service::member_cache::MemberCache;
 use crate::service::run::{self, RunCommand};
 use crate::service::{Locks, Outbox, Tx};
 
@@ -41,6 +42,8 @@ pub struct Writer {
     /// Number of the last batch that was begun.
     pub batch: i64,
     pub db: Option<Db>,
+    /// Who is in which group; emptied whenever a transaction did not commit.
+    pub members: MemberCache,
 }
 
 /// Why a batch did not commit, or did not certainly commit.
@@ -73,7 +76,7 @@ impl Writer {
         let Some(mut db) = self.db.take() else { return Err(Failure::NotCommitted(Error::NotInTransaction)) };
         self.batch += 1;
         let started = Instant::now();
-        let mut tx = Tx::new(&mut db, self.clock.now(), &self.config);
+        let mut tx = Tx::new(&mut db, self.clock.now(), &self.config, &mut self.members);
         let outbox = within(ANSWER_LIMIT, async {
             execute(&mut tx, entries).await?;
             tx.finish(&self.row, self.batch).await
@@ -81,6 +84,9 @@ impl Writer {
         let outbox = outbox.await;
         metrics::histogram!("nudge_batch_size").record(entries.len() as f64);
         metrics::histogram!("nudge_batch_execute_seconds").record(started.elapsed().as_secs_f64());
+        if outbox.is_err() {
+            self.members.clear();
+        }
         // The connection is only put back after a commit: whatever went wrong, its transaction ends with it.
         let outbox = outbox.map_err(Failure::NotCommitted)?;
         let committing = Instant::now();
@@ -93,7 +99,10 @@ impl Writer {
                 self.db = Some(db);
                 Ok(outbox)
             }
-            Err(error) => Err(Failure::Unknown(error, outbox)),
+            Err(error) => {
+                self.members.clear();
+                Err(Failure::Unknown(error, outbox))
+            }
         }
     }
 

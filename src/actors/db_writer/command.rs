@@ -138,11 +138,10 @@ impl Entry {
         matches!(self.work, Work::Run { .. })
     }
 
-    /// Counters to lock before anything else. A send on the set-based path needs none: it locks after its checks.
+    /// Counters to lock before anything else.
     pub fn early_locks(&self) -> Locks {
         match &self.work {
-            Work::Run { command: RunCommand::SendPrivate(_), .. } => Locks::NONE,
-            Work::Run { command: RunCommand::ReportRead(_), .. } => Locks::CLOCK,
+            Work::Run { command, .. } => command.early_locks(),
             Work::Single(single) => single.locks(),
         }
     }
@@ -150,8 +149,8 @@ impl Entry {
     /// Counters that it will lock at some time.
     pub fn all_locks(&self) -> Locks {
         match &self.work {
-            Work::Run { command: RunCommand::SendPrivate(_), .. } => Locks::PRIVATE,
-            _ => self.early_locks(),
+            Work::Run { command, .. } => command.all_locks(),
+            Work::Single(single) => single.locks(),
         }
     }
 

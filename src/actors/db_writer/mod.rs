@@ -19,11 +19,14 @@ use crate::actors::Registry;
 use crate::clock::Clock;
 use crate::config::{Config, WriterConfig};
 use crate::db::connect::Source;
+use crate::domain::group_message::GroupMessage;
 use crate::domain::ids::UserId;
 use crate::domain::private_message::PrivateMessage;
 use crate::error::AppError;
 use crate::health::Health;
 use crate::service::conversation_reads::ReadReport;
+use crate::service::group_messages::GroupDraft;
+use crate::service::member_cache::MemberCache;
 use crate::service::private_messages::PrivateDraft;
 use crate::service::run::{RunAnswer, RunCommand};
 use crate::service::{Locks, Tx};
@@ -70,7 +73,17 @@ impl DbWriter {
         let writer_config = config.writer.clone();
         let row = format!("writer:{node}");
         let config = config.clone();
-        let writer = Writer { source, clock, config, registry, health, row, batch: 0, db: None };
+        let writer = Writer {
+            source,
+            clock,
+            config,
+            registry,
+            health,
+            row,
+            batch: 0,
+            db: None,
+            members: MemberCache::default(),
+        };
         let address = DbWriterActor::start_in_arbiter(&Arbiter::new().handle(), move |_| DbWriterActor {
             writer: Some(writer),
             queue: VecDeque::new(),
@@ -97,8 +110,20 @@ impl DbWriter {
     pub async fn send_private(&self, draft: PrivateDraft) -> Result<PrivateMessage, AppError> {
         let sender = draft.sender;
         match self.run_command(sender, RunCommand::SendPrivate(draft)).await? {
-            RunAnswer::Sent(message) => Ok(message),
-            RunAnswer::Read => Err(AppError::Internal("a send was answered as a read report".into())),
+            RunAnswer::SentPrivate(message) => Ok(message),
+            _ => Err(AppError::Internal("a send was answered as something else".into())),
+        }
+    }
+
+    /// Sends a group message, together with whatever else waits.
+    ///
+    /// # Errors
+    /// As [`DbWriter::send_private`].
+    pub async fn send_group(&self, draft: GroupDraft) -> Result<GroupMessage, AppError> {
+        let sender = draft.sender;
+        match self.run_command(sender, RunCommand::SendGroup(draft)).await? {
+            RunAnswer::SentGroup(message) => Ok(message),
+            _ => Err(AppError::Internal("a send was answered as something else".into())),
         }
     }
 

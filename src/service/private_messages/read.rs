@@ -1,7 +1,5 @@
 //! Reading private messages: pull, history, the peer's read position. Everything is a bounded page.
 
-use std::sync::Mutex;
-
 use diesel::QueryResult;
 
 use super::{present, table};
@@ -11,50 +9,12 @@ use crate::db::conversation_reads::{self, PositionKey};
 use crate::db::sequence::{Counter, horizon};
 use crate::domain::content::ContentType;
 use crate::domain::ids::{MAX_ID, MessageId, UserId};
-use crate::domain::private_message::{PrivateMessage, STATUS_RECALLED};
+use crate::domain::message::STATUS_RECALLED;
+use crate::domain::private_message::PrivateMessage;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::service::conversation_reads::PRIVATE;
-
-/// How long a computed start of the window is used, milliseconds.
-const WINDOW_LIFE_MS: i64 = 3_600_000;
-
-/// The pull window in ids: `send_time` does not fall with rising id, so "the last N days" begins at one id.
-#[derive(Debug, Default)]
-pub struct PullWindow {
-    known: Mutex<Option<(i64, MessageId)>>,
-}
-
-impl PullWindow {
-    /// The highest id that lies before the window.
-    async fn floor(&self, db: &mut Db, now: i64, days: i64, newest: MessageId) -> QueryResult<MessageId> {
-        let known = self.known.lock().map_or(None, |known| *known);
-        if let Some((time, floor)) = known
-            && now - time < WINDOW_LIFE_MS
-        {
-            return Ok(floor);
-        }
-        let oldest = now.saturating_sub(days.saturating_mul(86_400_000));
-        let floor = last_id_before(db, oldest, newest).await?;
-        if let Ok(mut known) = self.known.lock() {
-            *known = Some((now, floor));
-        }
-        Ok(floor)
-    }
-}
-
-/// Binary search on the primary key: the highest id whose message was sent at `time` or earlier.
-async fn last_id_before(db: &mut Db, time: i64, newest: MessageId) -> QueryResult<MessageId> {
-    let (mut low, mut high) = (0, newest.0);
-    while low < high {
-        let middle = low + (high - low + 1) / 2;
-        match table::first_from(db, MessageId(middle)).await? {
-            Some((id, send_time)) if send_time <= time => low = id.0.min(high),
-            _ => high = middle - 1,
-        }
-    }
-    Ok(MessageId(low))
-}
+use crate::service::pull_window::PullWindow;
 
 /// The next page of what I sent and received, ascending (`contract/02` P2): full, or the end. Nothing above the
 /// counter value read first is returned, since the statements of one read may see different states.

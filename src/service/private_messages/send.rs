@@ -1,20 +1,18 @@
-//! Sending private messages, many at once. A draft's way: its checks, or its key where a check says no; then one
-//! multi-row insert that skips repeated keys; then the rows that a repeat meant.
+//! Sending private messages, many at once (`contract/02` sections 2 and P1).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use diesel::QueryResult;
-use diesel::result::Error;
 
-use super::{PrivateMessageRow, friends, notify_stored, present, table};
-use crate::db::sequence::Counter;
+use super::{PrivateMessageRow, friends, notify_stored, present, present_row, table};
 use crate::domain::content::{Content, Quote, strip_quote};
 use crate::domain::friendship::{Side, check_may_write, friend_state};
 use crate::domain::ids::{MessageId, UserId};
-use crate::domain::private_message::{PrivateMessage, RECEIPT_NONE, RECEIPT_PENDING, STATUS_NORMAL, STATUS_RECALLED};
+use crate::domain::message::{RECEIPT_NONE, RECEIPT_PENDING, STATUS_NORMAL, STATUS_RECALLED};
+use crate::domain::private_message::PrivateMessage;
 use crate::domain::refusal::Refusal;
-use crate::error::AppError;
-use crate::service::{Locks, Tx};
+use crate::service::Tx;
+use crate::service::store::{Placed, Wanted, store_all};
 
 /// A message that somebody wants to send. Its form is checked already: see `http::private_messages`.
 pub struct PrivateDraft {
@@ -29,19 +27,9 @@ pub struct PrivateDraft {
     pub receipt: Option<bool>,
 }
 
-/// What became of one draft.
-#[derive(Debug)]
-pub struct SendOutcome {
-    /// The id taken for it, which the stored row bears unless the draft was a repeat.
-    pub id: Option<MessageId>,
-    pub answer: Result<PrivateMessage, AppError>,
-}
-
-/// What became of a run's drafts.
+/// What became of a run's drafts: one outcome for each, and the newest id that existed before.
 pub struct SentRun {
-    /// One for each draft, in order.
-    pub outcomes: Vec<SendOutcome>,
-    /// The newest id that existed before the run (as far as the run knows: at least every visible one).
+    pub outcomes: Vec<(Option<MessageId>, Result<PrivateMessage, Refusal>)>,
     pub newest_before: MessageId,
 }
 
@@ -51,52 +39,38 @@ struct Facts {
     quoted: HashMap<MessageId, PrivateMessageRow>,
 }
 
-/// A draft after its checks.
-enum Checked {
-    /// To be inserted with this content.
-    New(String),
-    /// Equal key as an earlier draft of the run that is to be inserted.
-    Repeat,
-    /// A check says no; a repeat of a stored message is answered all the same.
-    Refused(Refusal),
-}
-
 /// Sends drafts in their order. Locks the `private` counter last, after the checks: nothing that they read is
 /// protected by it, and a commit follows at once.
 pub async fn send_all(tx: &mut Tx<'_>, drafts: &[&PrivateDraft]) -> QueryResult<SentRun> {
-    let mut run = SentRun { outcomes: Vec::new(), newest_before: MessageId(i64::MAX) };
     if drafts.is_empty() {
-        return Ok(run);
+        return Ok(SentRun { outcomes: Vec::new(), newest_before: MessageId(i64::MAX) });
     }
     let facts = gather(tx, drafts).await?;
-    let checked = check_all(drafts, &facts);
-    let count = checked.iter().filter(|check| matches!(check, Checked::New(_))).count();
-    let mut rows = Vec::with_capacity(count);
-    let mut ids = vec![None; drafts.len()];
-    if count > 0 {
-        tx.lock(Locks::PRIVATE).await?;
-        let range = tx.take_ids(Counter::Private, count)?;
-        run.newest_before = MessageId(range.first.0 - 1);
-        let news = drafts.iter().zip(&checked).zip(ids.iter_mut());
-        for ((draft, check), id) in news {
-            if let Checked::New(content) = check {
-                let row_id = MessageId(range.first.0 + i64::try_from(rows.len()).unwrap_or(0));
-                *id = Some(row_id);
-                rows.push(new_row(tx, draft, row_id, content, range.send_time));
-            }
-        }
+    let wanted = drafts.iter().map(|draft| Wanted {
+        key: (draft.sender, draft.client_message_id.as_str()),
+        content_hash: &draft.content_hash,
+        row: check(draft, &facts).map(|content| new_row(tx, draft, content)),
+    });
+    let wanted = wanted.collect();
+    let stored = store_all(tx, wanted).await?;
+    for row in stored.new {
+        notify_stored(tx, present_row(row, &HashMap::new()))?;
     }
-    let inserted = insert(tx, &rows).await?;
-    let stored = find_stored(tx, drafts, &checked, &rows, &inserted).await?;
-    for row in rows.into_iter().filter(|row| inserted.contains(&row.id)) {
-        let message = super::present_row(row, &HashMap::new());
-        notify_stored(tx, message)?;
-    }
-    for ((draft, check), id) in drafts.iter().zip(checked).zip(ids) {
-        let answer = answer(draft, check, &stored);
-        run.outcomes.push(SendOutcome { id, answer });
-    }
-    Ok(run)
+    Ok(SentRun { outcomes: show(tx, stored.placed).await?, newest_before: stored.newest_before })
+}
+
+/// The stored rows as their sender sees them now.
+async fn show(
+    tx: &mut Tx<'_>,
+    placed: Vec<Placed<PrivateMessageRow>>,
+) -> QueryResult<Vec<(Option<MessageId>, Result<PrivateMessage, Refusal>)>> {
+    let repeats = placed.iter().filter(|placed| placed.is_repeat).filter_map(|placed| placed.outcome.clone().ok());
+    let shown = present(tx.db, repeats.collect()).await?;
+    let mut shown: HashMap<MessageId, PrivateMessage> =
+        shown.into_iter().map(|message| (message.id, message)).collect();
+    let show = |row: PrivateMessageRow| shown.remove(&row.id).unwrap_or_else(|| present_row(row, &HashMap::new()));
+    let mut show = show;
+    Ok(placed.into_iter().map(|placed| (placed.id, placed.outcome.map(&mut show))).collect())
 }
 
 async fn gather(tx: &mut Tx<'_>, drafts: &[&PrivateDraft]) -> QueryResult<Facts> {
@@ -110,24 +84,6 @@ async fn gather(tx: &mut Tx<'_>, drafts: &[&PrivateDraft]) -> QueryResult<Facts>
     let sides = friends::list_sides(tx.db, &pairs).await?;
     let quoted = table::list_by_ids(tx.db, quotes).await?.into_iter().map(|row| (row.id, row)).collect();
     Ok(Facts { sides, quoted })
-}
-
-fn check_all(drafts: &[&PrivateDraft], facts: &Facts) -> Vec<Checked> {
-    let mut taken = HashSet::new();
-    let mut checked = Vec::with_capacity(drafts.len());
-    for draft in drafts {
-        let key = (draft.sender, draft.client_message_id.as_str());
-        let check = match check(draft, facts) {
-            Err(refusal) => Checked::Refused(refusal),
-            Ok(_) if taken.contains(&key) => Checked::Repeat,
-            Ok(content) => {
-                taken.insert(key);
-                Checked::New(content)
-            }
-        };
-        checked.push(check);
-    }
-    checked
 }
 
 /// The rules of `contract/02` sections 2.1 and 2.2; the content to store.
@@ -151,86 +107,18 @@ fn check(draft: &PrivateDraft, facts: &Facts) -> Result<String, Refusal> {
     draft.content.with_quote(&quote).map_err(|invalid| Refusal::ContentInvalid(invalid.0))
 }
 
-fn new_row(tx: &Tx<'_>, draft: &PrivateDraft, id: MessageId, content: &str, send_time: i64) -> PrivateMessageRow {
+fn new_row(tx: &Tx<'_>, draft: &PrivateDraft, content: String) -> PrivateMessageRow {
     let is_asked_for = tx.config.message.private_read_enabled && draft.receipt.unwrap_or(true);
     PrivateMessageRow {
-        id,
+        id: MessageId(0),
         client_message_id: draft.client_message_id.clone(),
         sender_id: draft.sender,
         receiver_id: draft.receiver,
         type_: draft.content_type,
-        content: content.to_owned(),
+        content,
         content_hash: draft.content_hash.to_vec(),
         status: STATUS_NORMAL,
         receipt_status: if is_asked_for { RECEIPT_PENDING } else { RECEIPT_NONE },
-        send_time,
-    }
-}
-
-/// Inserts rows; the ids of those that were new.
-async fn insert(tx: &mut Tx<'_>, rows: &[PrivateMessageRow]) -> QueryResult<HashSet<MessageId>> {
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(HashSet::new()) };
-    let count = table::insert_all_if_new(tx.db, rows).await?;
-    if count == rows.len() {
-        return Ok(rows.iter().map(|row| row.id).collect());
-    }
-    Ok(table::list_ids_between(tx.db, first.id, last.id).await?.into_iter().collect())
-}
-
-/// The row behind every key that the answers need.
-async fn find_stored(
-    tx: &mut Tx<'_>,
-    drafts: &[&PrivateDraft],
-    checked: &[Checked],
-    rows: &[PrivateMessageRow],
-    inserted: &HashSet<MessageId>,
-) -> QueryResult<HashMap<(UserId, String), Stored>> {
-    let mut stored = HashMap::new();
-    let mut wanted: Vec<(UserId, &str)> = Vec::new();
-    for row in rows {
-        if inserted.contains(&row.id) {
-            let message = super::present_row(row.clone(), &HashMap::new());
-            let entry = Stored { content_hash: row.content_hash.clone(), message };
-            stored.insert((row.sender_id, row.client_message_id.clone()), entry);
-        } else {
-            wanted.push((row.sender_id, &row.client_message_id));
-        }
-    }
-    for (draft, check) in drafts.iter().zip(checked) {
-        if matches!(check, Checked::Refused(_)) {
-            wanted.push((draft.sender, &draft.client_message_id));
-        }
-    }
-    let found = table::list_by_client_ids(tx.db, &wanted).await?;
-    let hashes: Vec<Vec<u8>> = found.iter().map(|row| row.content_hash.clone()).collect();
-    for (message, content_hash) in present(tx.db, found).await?.into_iter().zip(hashes) {
-        let key = (message.sender_id, message.client_message_id.clone());
-        stored.entry(key).or_insert(Stored { content_hash, message });
-    }
-    let is_missing = |row: &&PrivateMessageRow| !stored.contains_key(&(row.sender_id, row.client_message_id.clone()));
-    if rows.iter().any(|row| is_missing(&row)) {
-        // Neither new nor there under its key: its id exists already. Nothing may be answered as stored.
-        return Err(Error::QueryBuilderError("a message was neither inserted nor found".into()));
-    }
-    Ok(stored)
-}
-
-/// A row that exists, with what a repeat is compared by.
-struct Stored {
-    content_hash: Vec<u8>,
-    message: PrivateMessage,
-}
-
-fn answer(
-    draft: &PrivateDraft,
-    check: Checked,
-    stored: &HashMap<(UserId, String), Stored>,
-) -> Result<PrivateMessage, AppError> {
-    let row = stored.get(&(draft.sender, draft.client_message_id.clone()));
-    match (check, row) {
-        (_, Some(row)) if row.content_hash == draft.content_hash => Ok(row.message.clone()),
-        (_, Some(_)) => Err(Refusal::ClientMessageIdReused.into()),
-        (Checked::Refused(refusal), None) => Err(refusal.into()),
-        (Checked::New(_) | Checked::Repeat, None) => Err(AppError::Internal("a stored message was not found".into())),
+        send_time: 0,
     }
 }

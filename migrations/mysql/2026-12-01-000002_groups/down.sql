@@ -1,0 +1,6 @@
+DROP INDEX idx_im_conversation_read_target ON im_conversation_read;
+DROP TABLE im_group_message;
+DROP TABLE im_group_request;
+DROP TABLE im_group_member_span;
+DROP TABLE im_group_member;
+DROP TABLE im_group;

@@ -1,0 +1,214 @@
+//! `im_group_message`: every group message once, whatever the number of members (`contract/02` section 8.2).
+
+use diesel::prelude::*;
+use diesel::sql_types::BigInt;
+
+use super::schema::im_group_message::{self, table};
+use super::{Columns, Db, RunQueryDsl, on_backend};
+use crate::domain::content::ContentType;
+use crate::domain::group_message::Span;
+use crate::domain::ids::{GroupId, MessageId, UserId};
+use crate::domain::message::{RECEIPT_PENDING, STATUS_RECALLED};
+
+/// A row as stored: content of recalled messages is kept, the receipt is only "none" or "asked for".
+#[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable, Insertable)]
+#[diesel(table_name = im_group_message, treat_none_as_default_value = false)]
+pub struct GroupMessageRow {
+    pub id: MessageId,
+    pub client_message_id: String,
+    pub sender_id: UserId,
+    pub group_id: GroupId,
+    pub type_: i32,
+    pub content: String,
+    pub content_hash: Vec<u8>,
+    pub status: i32,
+    pub receipt_status: i32,
+    pub send_time: i64,
+    /// Comma list.
+    pub at_user_ids: Option<String>,
+    /// Comma list of a directed message; null means all members at that time.
+    pub receiver_user_ids: Option<String>,
+}
+
+impl GroupMessageRow {
+    pub fn mentions(&self) -> Option<Vec<i64>> {
+        self.at_user_ids.as_deref().map(numbers)
+    }
+
+    /// The receivers of a directed message.
+    pub fn directed_to(&self) -> Option<Vec<UserId>> {
+        self.receiver_user_ids.as_deref().map(|list| numbers(list).into_iter().map(UserId).collect())
+    }
+
+    /// Whether a user with these spans in the group sees the message: he was a member, and where it is directed, it is
+    /// directed to him or is his own.
+    pub fn is_visible_to(&self, user: UserId, spans: &[Span]) -> bool {
+        let is_addressed =
+            self.sender_id == user || self.directed_to().is_none_or(|receivers| receivers.contains(&user));
+        is_addressed && spans.iter().any(|span| span.covers(self.id))
+    }
+}
+
+fn numbers(list: &str) -> Vec<i64> {
+    list.split(',').filter_map(|number| number.parse().ok()).collect()
+}
+
+/// A comma list; `None` for an absent one.
+pub fn comma_list(numbers: Option<&[i64]>) -> Option<String> {
+    numbers.map(|numbers| numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(","))
+}
+
+/// Inserts messages and skips those whose (sender, client id) exists; the number of new ones.
+pub async fn insert_all_if_new(db: &mut Db, rows: &[GroupMessageRow]) -> QueryResult<usize> {
+    super::insert_new_rows!(db, table, rows)
+}
+
+/// Which ids of a range exist.
+pub async fn list_ids_between(db: &mut Db, first: MessageId, last: MessageId) -> QueryResult<Vec<MessageId>> {
+    table.filter(im_group_message::id.between(first, last)).select(im_group_message::id).load(db).await
+}
+
+/// Messages by (sender, client id). May return a few more when different senders used the same client id.
+pub async fn list_by_client_ids(db: &mut Db, keys: &[(UserId, &str)]) -> QueryResult<Vec<GroupMessageRow>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let senders: Vec<UserId> = keys.iter().map(|(sender, _)| *sender).collect();
+    let ids: Vec<&str> = keys.iter().map(|(_, id)| *id).collect();
+    table
+        .filter(im_group_message::sender_id.eq_any(senders))
+        .filter(im_group_message::client_message_id.eq_any(ids))
+        .select(GroupMessageRow::columns())
+        .load(db)
+        .await
+}
+
+pub async fn get_by_id(db: &mut Db, id: MessageId) -> QueryResult<Option<GroupMessageRow>> {
+    table.filter(im_group_message::id.eq(id)).select(GroupMessageRow::columns()).first(db).await.optional()
+}
+
+/// Messages by id, ascending; unknown ids are left out.
+pub async fn list_by_ids(db: &mut Db, ids: Vec<MessageId>) -> QueryResult<Vec<GroupMessageRow>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    table
+        .filter(im_group_message::id.eq_any(ids))
+        .order(im_group_message::id)
+        .select(GroupMessageRow::columns())
+        .load(db)
+        .await
+}
+
+/// Marks a message recalled; false when it is so already.
+pub async fn mark_recalled(db: &mut Db, id: MessageId) -> QueryResult<bool> {
+    let row = table.filter(im_group_message::id.eq(id)).filter(im_group_message::status.ne(STATUS_RECALLED));
+    Ok(diesel::update(row).set(im_group_message::status.eq(STATUS_RECALLED)).execute(db).await? == 1)
+}
+
+#[derive(QueryableByName)]
+struct IdRow {
+    #[diesel(sql_type = BigInt)]
+    id: MessageId,
+}
+
+/// The lowest `limit` ids inside any of the spans with `after < id <= horizon`: one index seek of at most a page for
+/// each span, merged. At most as many spans as SQLite allows terms in a compound SELECT.
+pub async fn list_ids_in_spans(
+    db: &mut Db,
+    spans: &[(GroupId, Span)],
+    after: MessageId,
+    horizon: MessageId,
+    limit: i64,
+) -> QueryResult<Vec<MessageId>> {
+    let seeks: Vec<String> = spans
+        .iter()
+        .enumerate()
+        .map(|(index, (group, span))| {
+            let (from, to) = (span.from.max(after), span.to.min(horizon));
+            format!(
+                "SELECT id FROM (SELECT id FROM im_group_message WHERE group_id = {group} AND id > {from} \
+                 AND id <= {to} ORDER BY id LIMIT {limit}) AS s{index}"
+            )
+        })
+        .collect();
+    if seeks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = diesel::sql_query(format!("{} ORDER BY id LIMIT {limit}", seeks.join(" UNION ALL ")));
+    db.before_statement().await;
+    let rows: Vec<IdRow> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// The lowest `limit` ids that the user sees by his spans with `low < id <= high`: for users with very many spans.
+pub async fn list_ids_in_window(
+    db: &mut Db,
+    user: UserId,
+    low: MessageId,
+    high: MessageId,
+    limit: i64,
+) -> QueryResult<Vec<MessageId>> {
+    let query = diesel::sql_query(format!(
+        "SELECT m.id AS id FROM im_group_member_span s JOIN im_group_message m \
+         ON m.group_id = s.group_id AND m.id > s.from_id AND m.id <= s.to_id \
+         WHERE s.user_id = {user} AND s.to_id > {low} AND s.from_id < {high} AND m.id > {low} AND m.id <= {high} \
+         ORDER BY m.id LIMIT {limit}"
+    ));
+    db.before_statement().await;
+    let rows: Vec<IdRow> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// History of a group inside one span, newest first, below `before`, without the rows that only announce a recall.
+pub async fn list_before(
+    db: &mut Db,
+    group: GroupId,
+    span: Span,
+    before: MessageId,
+    limit: i64,
+) -> QueryResult<Vec<GroupMessageRow>> {
+    table
+        .filter(im_group_message::group_id.eq(group))
+        .filter(im_group_message::id.gt(span.from))
+        .filter(im_group_message::id.le(span.to))
+        .filter(im_group_message::id.lt(before))
+        .filter(im_group_message::type_.ne(ContentType::Recall.number()))
+        .order(im_group_message::id.desc())
+        .limit(limit)
+        .select(GroupMessageRow::columns())
+        .load(db)
+        .await
+}
+
+/// Messages of a group that ask for a receipt, with `low < id <= high`, the newest `limit`: id and sender.
+pub async fn list_receipts_between(
+    db: &mut Db,
+    group: GroupId,
+    low: MessageId,
+    high: MessageId,
+    limit: i64,
+) -> QueryResult<Vec<(MessageId, UserId)>> {
+    table
+        .filter(im_group_message::group_id.eq(group))
+        .filter(im_group_message::receipt_status.eq(RECEIPT_PENDING))
+        .filter(im_group_message::id.gt(low))
+        .filter(im_group_message::id.le(high))
+        .filter(im_group_message::status.ne(STATUS_RECALLED))
+        .order(im_group_message::id.desc())
+        .limit(limit)
+        .select((im_group_message::id, im_group_message::sender_id))
+        .load(db)
+        .await
+}
+
+/// The first message with at least this id, and its send time: a step of the search for the pull window.
+pub async fn first_from(db: &mut Db, id: MessageId) -> QueryResult<Option<(MessageId, i64)>> {
+    table
+        .filter(im_group_message::id.ge(id))
+        .order(im_group_message::id.asc())
+        .select((im_group_message::id, im_group_message::send_time))
+        .first(db)
+        .await
+        .optional()
+}

@@ -1,0 +1,187 @@
+//! Reading group messages: pull, history, who has read. Everything is a bounded page, and nothing shows that its
+//! reader's spans do not cover (`design.md` I7).
+
+use diesel::QueryResult;
+
+use super::{GroupMessageRow, present, table};
+use crate::config::MessageConfig;
+use crate::db::sequence::{Counter, horizon};
+use crate::db::{Db, conversation_reads, group_members, group_spans};
+use crate::domain::content::ContentType;
+use crate::domain::conversation::ConversationType;
+use crate::domain::group_message::{GroupMessage, Span};
+use crate::domain::ids::{GroupId, MAX_ID, MessageId, UserId};
+use crate::domain::message::STATUS_RECALLED;
+use crate::domain::refusal::Refusal;
+use crate::error::AppError;
+use crate::service::pull_window::PullWindow;
+
+/// Up to this many spans are sought one by one; beyond it the ids are walked in windows.
+const MAX_SEEKS: usize = 200;
+/// Ids of the first window; each empty one is followed by one twice as wide.
+const FIRST_WINDOW: i64 = 20_000;
+
+/// The next page of what I may see in all my groups, ascending (`contract/02` G2): full, or the end. Nothing above the
+/// counter value read first is returned.
+pub async fn pull(
+    db: &mut Db,
+    user: UserId,
+    after: MessageId,
+    size: i64,
+    now: i64,
+    rules: &MessageConfig,
+    window: &PullWindow,
+) -> Result<Vec<GroupMessage>, AppError> {
+    if size < 1 {
+        return Err(AppError::Malformed("size must be at least 1".into()));
+    }
+    if size > rules.max_pull_size {
+        return Err(Refusal::PullSizeExceeded(rules.max_pull_size).into());
+    }
+    let newest = MessageId(horizon(db, Counter::Group).await?);
+    if after >= newest {
+        return Ok(Vec::new());
+    }
+    let floor = window.floor(db, now, rules.group_pull_max_days, newest).await?;
+    let rows = list_visible(db, user, after.max(floor), newest, size).await?;
+    metrics::histogram!("nudge_pull_rows", "stream" => "group").record(rows.len() as f64);
+    Ok(present(db, user, rows).await?)
+}
+
+/// The lowest `size` rows that the user sees with `after < id <= newest`.
+async fn list_visible(
+    db: &mut Db,
+    user: UserId,
+    mut after: MessageId,
+    newest: MessageId,
+    size: i64,
+) -> QueryResult<Vec<GroupMessageRow>> {
+    let wanted = usize::try_from(size).unwrap_or(usize::MAX);
+    let limit = i64::try_from(MAX_SEEKS + 1).unwrap_or(i64::MAX);
+    let spans = group_spans::list_of_user(db, user, after, limit).await?;
+    let mut rows: Vec<GroupMessageRow> = Vec::new();
+    loop {
+        let ids = if spans.len() <= MAX_SEEKS {
+            table::list_ids_in_spans(db, &spans, after, newest, size).await?
+        } else {
+            walk_windows(db, user, after, newest, size).await?
+        };
+        let is_last = ids.len() < wanted;
+        let Some(last) = ids.last().copied() else { return Ok(rows) };
+        let page = table::list_by_ids(db, ids).await?;
+        // Directed messages to others are passed over; they are rare, so the next round is too.
+        let is_addressed = |row: &GroupMessageRow| {
+            row.sender_id == user || row.directed_to().is_none_or(|receivers| receivers.contains(&user))
+        };
+        rows.extend(page.into_iter().filter(is_addressed));
+        rows.truncate(wanted);
+        if is_last || rows.len() >= wanted {
+            return Ok(rows);
+        }
+        after = last;
+    }
+}
+
+/// For users with very many spans: one window of ids after another, each twice as wide when the last was empty.
+async fn walk_windows(
+    db: &mut Db,
+    user: UserId,
+    after: MessageId,
+    newest: MessageId,
+    size: i64,
+) -> QueryResult<Vec<MessageId>> {
+    let wanted = usize::try_from(size).unwrap_or(usize::MAX);
+    let (mut low, mut width) = (after, FIRST_WINDOW);
+    let mut ids = Vec::new();
+    while low < newest && ids.len() < wanted {
+        let high = MessageId(low.0.saturating_add(width)).min(newest);
+        let missing = size - i64::try_from(ids.len()).unwrap_or(0);
+        let found = table::list_ids_in_window(db, user, low, high, missing).await?;
+        if found.is_empty() {
+            width = width.saturating_mul(2);
+        }
+        ids.extend(found);
+        low = high;
+    }
+    Ok(ids)
+}
+
+/// History of a group, newest first (`contract/02` G3), for whoever is or was a member. A recalled message appears as a
+/// recall of itself, and the rows that only announce recalls are left out.
+pub async fn list_history(
+    db: &mut Db,
+    user: UserId,
+    group: GroupId,
+    before: Option<MessageId>,
+    limit: i64,
+) -> Result<Vec<GroupMessage>, AppError> {
+    let spans = group_spans::list_in_group(db, user, group).await?;
+    if spans.is_empty() {
+        return Err(Refusal::NotGroupMember.into());
+    }
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut before = before.unwrap_or(MessageId(MAX_ID));
+    let mut rows = Vec::new();
+    // The latest span first: its rows are all newer than those of the one before it.
+    for span in spans {
+        loop {
+            let page = table::list_before(db, group, span, before, limit).await?;
+            let is_last = page.len() < wanted;
+            before = page.last().map_or(before, |row| row.id);
+            rows.extend(page.into_iter().filter(|row| row.is_visible_to(user, &[span])));
+            if is_last || rows.len() >= wanted {
+                break;
+            }
+        }
+        if rows.len() >= wanted {
+            break;
+        }
+    }
+    rows.truncate(wanted);
+    let mut messages = present(db, user, rows).await?;
+    for message in messages.iter_mut().filter(|message| message.status == STATUS_RECALLED) {
+        message.content_type = ContentType::Recall.number();
+    }
+    Ok(messages)
+}
+
+/// Who has read my message (`contract/02` G5): present members who see it and whose position is not below it. Empty for
+/// a message that is not mine, of another group, or not visible to me.
+pub async fn read_user_ids(
+    db: &mut Db,
+    user: UserId,
+    group: GroupId,
+    message: MessageId,
+    rules: &MessageConfig,
+) -> Result<Vec<UserId>, AppError> {
+    if !rules.group_read_enabled {
+        return Err(Refusal::GroupReadDisabled.into());
+    }
+    group_members::get_state(db, group, user).await?.ok_or(Refusal::NotGroupMember)?;
+    let Some(row) = load_visible(db, user, group, message).await? else { return Ok(Vec::new()) };
+    if row.sender_id != user {
+        return Ok(Vec::new());
+    }
+    let mut readers = group_spans::list_members_at(db, group, message).await?;
+    let members = group_members::list_active_ids(db, group).await?;
+    let positions = conversation_reads::list_of_target(db, ConversationType::Group as i32, group.0).await?;
+    let has_read = |reader: &UserId| positions.get(reader).is_some_and(|position| *position >= message);
+    let is_addressed = |reader: &UserId| row.directed_to().is_none_or(|receivers| receivers.contains(reader));
+    readers.retain(|reader| {
+        *reader != user && members.binary_search(reader).is_ok() && is_addressed(reader) && has_read(reader)
+    });
+    Ok(readers)
+}
+
+/// A message of the group, if the user sees it.
+pub async fn load_visible(
+    db: &mut Db,
+    user: UserId,
+    group: GroupId,
+    message: MessageId,
+) -> QueryResult<Option<GroupMessageRow>> {
+    let row = table::get_by_id(db, message).await?.filter(|row| row.group_id == group);
+    let Some(row) = row else { return Ok(None) };
+    let spans: Vec<Span> = group_spans::list_in_group(db, user, group).await?;
+    Ok(row.is_visible_to(user, &spans).then_some(row))
+}

@@ -1,0 +1,63 @@
+//! The pull window in ids: `send_time` does not fall with rising id, so "the last N days" begins at one id.
+
+use std::sync::Mutex;
+
+use diesel::QueryResult;
+
+use crate::db::Db;
+use crate::db::sequence::Counter;
+use crate::db::{group_messages, private_messages};
+use crate::domain::ids::MessageId;
+
+/// How long a computed start of the window is used, milliseconds.
+const WINDOW_LIFE_MS: i64 = 3_600_000;
+
+/// Where the window of one message table begins; cached for an hour.
+#[derive(Debug)]
+pub struct PullWindow {
+    counter: Counter,
+    known: Mutex<Option<(i64, MessageId)>>,
+}
+
+impl PullWindow {
+    /// The window of the table that `counter` counts.
+    pub fn new(counter: Counter) -> PullWindow {
+        PullWindow { counter, known: Mutex::new(None) }
+    }
+
+    /// The highest id that lies before the window. `newest` bounds the search.
+    pub async fn floor(&self, db: &mut Db, now: i64, days: i64, newest: MessageId) -> QueryResult<MessageId> {
+        let known = self.known.lock().map_or(None, |known| *known);
+        if let Some((time, floor)) = known
+            && now - time < WINDOW_LIFE_MS
+        {
+            return Ok(floor);
+        }
+        let oldest = now.saturating_sub(days.saturating_mul(86_400_000));
+        let floor = self.last_id_before(db, oldest, newest).await?;
+        if let Ok(mut known) = self.known.lock() {
+            *known = Some((now, floor));
+        }
+        Ok(floor)
+    }
+
+    /// Binary search on the primary key: the highest id whose message was sent at `time` or earlier.
+    async fn last_id_before(&self, db: &mut Db, time: i64, newest: MessageId) -> QueryResult<MessageId> {
+        let (mut low, mut high) = (0, newest.0);
+        while low < high {
+            let middle = low + (high - low + 1) / 2;
+            match self.first_from(db, MessageId(middle)).await? {
+                Some((id, send_time)) if send_time <= time => low = id.0.min(high),
+                _ => high = middle - 1,
+            }
+        }
+        Ok(MessageId(low))
+    }
+
+    async fn first_from(&self, db: &mut Db, id: MessageId) -> QueryResult<Option<(MessageId, i64)>> {
+        match self.counter {
+            Counter::Group => group_messages::first_from(db, id).await,
+            _ => private_messages::first_from(db, id).await,
+        }
+    }
+}
