@@ -2,5 +2,6 @@
 //! Run them with `./scripts/test`, which starts the databases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod group_story;
 mod story;
 mod support;
