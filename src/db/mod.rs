@@ -256,3 +256,15 @@ impl Db {
 pub fn is_unique_violation(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
 }
+
+/// The error of a database that cannot be reached or does not answer.
+pub fn no_answer() -> Error {
+    let text = "the database does not answer".to_owned();
+    Error::DatabaseError(DatabaseErrorKind::UnableToSendCommand, Box::new(text))
+}
+
+/// Whether the error is about the connection and says nothing about the statement.
+pub fn is_connection_lost(error: &Error) -> bool {
+    use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
+    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
+}
