@@ -18,6 +18,7 @@ pub mod private_messages;
 pub mod schema;
 pub mod sequence;
 pub mod tokens;
+pub mod unread;
 pub mod users;
 
 use std::error::Error as StdError;

@@ -15,5 +15,6 @@ pub mod server_api;
 mod store;
 pub mod tokens;
 mod tx;
+pub mod unread;
 
 pub use tx::{IdRange, Locks, Outbox, Tx};

@@ -2,6 +2,12 @@
 //! Run them with `./scripts/test`, which starts the databases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod commit_order;
 mod group_story;
+mod order;
+mod processes;
+mod pulls;
 mod story;
 mod support;
+mod window;
+mod writers;

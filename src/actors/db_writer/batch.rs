@@ -292,7 +292,7 @@ async fn execute_run(tx: &mut Tx<'_>, entries: &mut [Entry]) -> QueryResult<()> 
     let commands: Vec<&RunCommand> = entries
         .iter()
         .filter_map(|entry| match &entry.work {
-            Work::Run { command, .. } => Some(command),
+            Work::Run { command, .. } => Some(&**command),
             Work::Single(_) => None,
         })
         .collect();

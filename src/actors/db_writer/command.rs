@@ -49,7 +49,7 @@ pub struct Entry {
 /// How a command is executed.
 pub enum Work {
     /// On the set-based path, together with its neighbours.
-    Run { command: RunCommand, answer: Answer<RunAnswer> },
+    Run { command: Box<RunCommand>, answer: Answer<RunAnswer> },
     /// By itself, in a savepoint.
     Single(Box<dyn Single>),
 }

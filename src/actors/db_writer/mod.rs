@@ -139,7 +139,7 @@ impl DbWriter {
         let permit = self.limits.acquire(Some(user))?;
         let (reply, answer) = oneshot::channel();
         let (kind, bytes) = (command.kind(), command.bytes());
-        let work = Work::Run { command, answer: Answer::new(reply) };
+        let work = Work::Run { command: Box::new(command), answer: Answer::new(reply) };
         self.submit(kind, bytes, permit, work, answer).await
     }
 

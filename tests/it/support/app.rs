@@ -333,7 +333,7 @@ impl Socket {
 
     /// Every notification that was sent to this socket before now: the answer to a `ping` comes after them.
     pub async fn drain(&mut self) -> Vec<Push> {
-        self.stream.send(Message::text("ping")).await.unwrap();
+        self.send(Message::text("ping")).await;
         let mut pushes = Vec::new();
         loop {
             match self.next_text().await.expect("the socket ended").as_str() {
