@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Message, WrapFuture};
-use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
+use diesel::result::DatabaseErrorKind::UnableToSendCommand;
 use diesel::result::Error;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -22,6 +22,9 @@ use crate::error::AppError;
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a caller waits for a read that was begun before its deadline.
 const GRACE: Duration = Duration::from_secs(10);
+/// A read that has not ended by then never will: this is longer than the database's own limit on statements. A dead
+/// host keeps its connections open.
+const LOST: Duration = Duration::from_secs(15);
 
 /// A read that waits.
 #[derive(Message)]
@@ -155,15 +158,14 @@ impl Connected {
         if work.is_late() {
             return work.answer(Some(AppError::Unavailable));
         }
-        match self.attempt(&mut *work).await {
+        let mut outcome = self.attempt(&mut *work).await;
+        if outcome.is_err() && !work.is_late() {
+            // The connection may have broken long ago: that says nothing about the database of now. Not every driver
+            // tells such errors from others.
+            outcome = self.attempt(&mut *work).await;
+        }
+        match outcome {
             Ok(()) => work.answer(None),
-            Err(Error::DatabaseError(ClosedConnection | UnableToSendCommand, _)) => {
-                // The connection broke, perhaps long ago: that says nothing about the database of now.
-                match self.attempt(&mut *work).await {
-                    Ok(()) => work.answer(None),
-                    Err(error) => fail(work, &error),
-                }
-            }
             Err(error) => fail(work, &error),
         }
     }
@@ -173,22 +175,26 @@ impl Connected {
             Some(db) => db,
             None => self.source.connect(Role::Reader).await.map_err(|error| {
                 warn!(error = format!("{error:#}"), "a reader cannot reach the database");
-                Error::DatabaseError(UnableToSendCommand, Box::new("the database cannot be reached".to_owned()))
+                unreachable_error()
             })?,
         };
         // Put back only after a success: a connection whose statement failed is not worth the doubt.
-        work.execute(&mut db).await?;
+        tokio::time::timeout(LOST, work.execute(&mut db)).await.map_err(|_| unreachable_error())??;
         self.db = Some(db);
         Ok(())
     }
 
     async fn ping(&mut self) {
         if let Some(db) = self.db.as_mut()
-            && db.ping().await.is_err()
+            && !matches!(tokio::time::timeout(LOST, db.ping()).await, Ok(Ok(())))
         {
             self.db = None;
         }
     }
+}
+
+fn unreachable_error() -> Error {
+    Error::DatabaseError(UnableToSendCommand, Box::new("the database cannot be reached".to_owned()))
 }
 
 fn fail(work: Box<dyn Work>, error: &Error) {
