@@ -21,6 +21,11 @@ use crate::service::{Locks, Outbox, Tx};
 
 /// Longest pause between two attempts to reach the database.
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
+/// A database that is silent for this long counts as away: the server is not ready.
+const STALLED: Duration = Duration::from_secs(5);
+/// What has not come to its end by then never will: this is longer than the database's own limits on statements. A
+/// dead host keeps its connections open.
+const LOST: Duration = Duration::from_secs(20);
 /// A command that takes longer is worth a line in the log.
 const SLOW_COMMAND: Duration = Duration::from_millis(100);
 
@@ -69,10 +74,11 @@ impl Writer {
         self.batch += 1;
         let started = Instant::now();
         let mut tx = Tx::new(&mut db, self.clock.now(), &self.config);
-        let outbox = match execute(&mut tx, entries).await {
-            Ok(()) => tx.finish(&self.row, self.batch).await,
-            Err(error) => Err(error),
-        };
+        let outbox = in_time(&self.health, async {
+            execute(&mut tx, entries).await?;
+            tx.finish(&self.row, self.batch).await
+        });
+        let outbox = outbox.await;
         metrics::histogram!("nudge_batch_size").record(entries.len() as f64);
         metrics::histogram!("nudge_batch_execute_seconds").record(started.elapsed().as_secs_f64());
         // The connection is only put back after a commit: whatever went wrong, its transaction ends with it.
@@ -80,13 +86,15 @@ impl Writer {
         let committing = Instant::now();
         // Some databases end a transaction by themselves and still answer OK to COMMIT. The savepoint set first is
         // still there only if the transaction is the same.
-        let committed = db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT").await;
+        let committed = in_time(&self.health, db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT")).await;
         metrics::histogram!("nudge_batch_commit_seconds").record(committing.elapsed().as_secs_f64());
         match committed {
             Ok(()) => {
                 self.db = Some(db);
                 Ok(outbox)
             }
+            // The writer's row may have been written outside of the transaction, so it must not be asked.
+            Err(error) if is_savepoint_gone(&error) => Err(Failure::NotCommitted(error)),
             Err(error) => Err(Failure::Unknown(error, outbox)),
         }
     }
@@ -107,7 +115,7 @@ impl Writer {
 
     /// Nobody has been answered. First learn what happened, then run each command in a transaction of its own: what
     /// fails then fails alone.
-    async fn recover(&mut self, mut entries: Vec<Entry>, failure: Failure) {
+    async fn recover(&mut self, entries: Vec<Entry>, failure: Failure) {
         let cause = match failure {
             Failure::NotCommitted(error) => error,
             Failure::Unknown(error, outbox) => {
@@ -118,13 +126,6 @@ impl Writer {
                 error
             }
         };
-        if let ([_], false) = (entries.as_slice(), is_connection_lost(&cause)) {
-            if let Some(entry) = entries.pop() {
-                error!(kind = entry.kind, error = %cause, "a command failed");
-                entry.answer(Some(AppError::from_database(&cause)));
-            }
-            return;
-        }
         warn!(commands = entries.len(), error = %cause, "a batch failed, its commands run one by one");
         metrics::counter!("nudge_batches_failed_total").increment(1);
         for entry in entries {
@@ -163,7 +164,7 @@ impl Writer {
         loop {
             self.connect(None).await;
             let Some(db) = self.db.as_mut() else { continue };
-            match last_batch(db, &row).await {
+            match in_time(&self.health, last_batch(db, &row)).await {
                 Ok(number) => {
                     info!(batch = self.batch, committed = number >= self.batch, "the outcome of a commit is known");
                     return number >= self.batch;
@@ -204,20 +205,25 @@ impl Writer {
     }
 
     /// Opens a connection and lifts the counters, so that ids which somebody may have seen are never issued again.
-    async fn open(&self) -> anyhow::Result<Db> {
+    async fn open(&mut self) -> anyhow::Result<Db> {
         let mut db = self.source.connect(Role::Writer).await?;
         let now = self.clock.now();
-        db.begin().await?;
-        sequence::lift(&mut db, now).await?;
-        sequence::register_writer(&mut db, &self.row, now).await?;
-        db.commit().await?;
+        let last = in_time(&self.health, async {
+            db.begin().await?;
+            sequence::lift(&mut db, now).await?;
+            let last = sequence::register_writer(&mut db, &self.row, now).await?;
+            db.commit().await?;
+            Ok(last)
+        });
+        // A node with a fixed name finds the row of its earlier life: its numbers go on.
+        self.batch = self.batch.max(last.await?);
         Ok(db)
     }
 
     /// Keeps an idle connection alive, and notices that the database has gone.
     pub async fn ping(&mut self) {
         if let Some(db) = self.db.as_mut()
-            && let Err(error) = db.ping().await
+            && let Err(error) = in_time(&self.health, db.ping()).await
         {
             warn!(error = %error, "the writer lost its connection");
             self.db = None;
@@ -238,9 +244,26 @@ fn unreachable_error() -> Error {
     Error::DatabaseError(kind, Box::new("the database cannot be reached".to_owned()))
 }
 
-fn is_connection_lost(error: &Error) -> bool {
-    use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
-    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
+/// Whether the proof before COMMIT failed. Each of the databases names what it misses, and COMMIT was not reached.
+fn is_savepoint_gone(error: &Error) -> bool {
+    matches!(error, Error::DatabaseError(_, about) if about.message().to_lowercase().contains("savepoint"))
+}
+
+/// Waits for the database, but not for ever.
+async fn in_time<T>(health: &Health, work: impl Future<Output = QueryResult<T>>) -> QueryResult<T> {
+    let mut work = std::pin::pin!(work);
+    if let Ok(outcome) = tokio::time::timeout(STALLED, &mut work).await {
+        return outcome;
+    }
+    warn!("the database is silent");
+    health.set_writer(false);
+    match tokio::time::timeout(LOST.saturating_sub(STALLED), work).await {
+        Ok(outcome) => {
+            health.set_writer(outcome.is_ok());
+            outcome
+        }
+        Err(_) => Err(unreachable_error()),
+    }
 }
 
 /// Runs the commands in order: neighbours on the set-based path as one run, any other in a savepoint.
