@@ -1,7 +1,10 @@
 //! What the tests stand on: databases, database servers, servers inside the test and as processes.
 
 pub mod app;
+pub mod background;
 pub mod database_server;
 pub mod databases;
 pub mod ports;
 pub mod process;
+pub mod relay;
+pub mod second_connection;
