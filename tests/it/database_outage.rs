@@ -108,6 +108,20 @@ mod a_stopped_database {
     }
 }
 
+mod a_killed_database {
+    use super::{Action, Backend};
+
+    #[actix_web::test]
+    async fn postgres() {
+        super::an_outage_ends_by_itself(Backend::Postgres, Action::Kill, Action::Start).await;
+    }
+
+    #[actix_web::test]
+    async fn mysql() {
+        super::an_outage_ends_by_itself(Backend::Mysql, Action::Kill, Action::Start).await;
+    }
+}
+
 mod a_frozen_database {
     use super::{Action, Backend};
 

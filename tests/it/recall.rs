@@ -1,8 +1,9 @@
 //! State-changing verbs called at once by five clients happen once (field test B6).
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::app::{TestApp, id_of};
+use crate::support::app::{Setup, TestApp, id_of, start_server};
 use crate::support::background::codes_of;
 use crate::support::databases::{Backend, on_every_database};
 use crate::support::second_connection::SecondConnection;
@@ -31,6 +32,36 @@ async fn concurrent_recalls_are_one_recall(backend: Backend) {
     assert_eq!(socket.stored_rows(&alice, &bob).await, vec![sent, recall]);
     let rows = bob.pull_all(100).await;
     assert_eq!(rows.iter().filter(|row| row["type"] == RECALL).count(), 1);
+}
+
+/// SQLite has one server only.
+async fn recalls_by_way_of_two_servers_are_one_recall(backend: Backend) {
+    let app = TestApp::start(backend).await;
+    let second = start_server(&app.database.url, Setup::default()).await;
+    let (alice, bob) = app.friends("alice", "bob").await;
+    let there = alice.on(&format!("http://{}", second.address()));
+    for _ in 0..10 {
+        let sent = alice.send(&bob, "hello").await;
+        let path = format!("/im/message/private/recall?id={}", id_of(&sent));
+        let calls = [&alice, &there, &alice, &there].map(|alice| alice.call("DELETE", &path, None));
+        let answers = join_all(calls).await;
+        assert_eq!(codes_of(&answers), vec![0, ALREADY_RECALLED, ALREADY_RECALLED, ALREADY_RECALLED]);
+    }
+    assert_eq!(bob.pull_all(100).await.iter().filter(|row| row["type"] == RECALL).count(), 10);
+}
+
+mod two_servers {
+    use super::Backend;
+
+    #[actix_web::test]
+    async fn postgres() {
+        super::recalls_by_way_of_two_servers_are_one_recall(Backend::Postgres).await;
+    }
+
+    #[actix_web::test]
+    async fn mysql() {
+        super::recalls_by_way_of_two_servers_are_one_recall(Backend::Mysql).await;
+    }
 }
 
 async fn concurrent_agreements_are_one_friendship(backend: Backend) {
