@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Message, WrapFuture};
-use diesel::result::DatabaseErrorKind::UnableToSendCommand;
 use diesel::result::Error;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -14,17 +13,16 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use crate::config::DatabaseConfig;
-use crate::db::Db;
 use crate::db::connect::{Role, Source};
+use crate::db::{Db, no_answer};
 use crate::error::AppError;
 
 /// Interval at which an idle connection is used, so that a server's idle limit does not close it.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
+/// Longest wait for an answer of the database, above its own limit of 10 s for a statement.
+const ANSWER_LIMIT: Duration = Duration::from_secs(12);
 /// How long a caller waits for a read that was begun before its deadline.
 const GRACE: Duration = Duration::from_secs(10);
-/// A read that has not ended by then never will: this is longer than the database's own limit on statements. A dead
-/// host keeps its connections open.
-const LOST: Duration = Duration::from_secs(15);
 
 /// A read that waits.
 #[derive(Message)]
@@ -175,26 +173,23 @@ impl Connected {
             Some(db) => db,
             None => self.source.connect(Role::Reader).await.map_err(|error| {
                 warn!(error = format!("{error:#}"), "a reader cannot reach the database");
-                unreachable_error()
+                no_answer()
             })?,
         };
         // Put back only after a success: a connection whose statement failed is not worth the doubt.
-        tokio::time::timeout(LOST, work.execute(&mut db)).await.map_err(|_| unreachable_error())??;
+        let executed = tokio::time::timeout(ANSWER_LIMIT, work.execute(&mut db)).await;
+        executed.unwrap_or_else(|_| Err(no_answer()))?;
         self.db = Some(db);
         Ok(())
     }
 
     async fn ping(&mut self) {
         if let Some(db) = self.db.as_mut()
-            && !matches!(tokio::time::timeout(LOST, db.ping()).await, Ok(Ok(())))
+            && !matches!(tokio::time::timeout(ANSWER_LIMIT, db.ping()).await, Ok(Ok(())))
         {
             self.db = None;
         }
     }
-}
-
-fn unreachable_error() -> Error {
-    Error::DatabaseError(UnableToSendCommand, Box::new("the database cannot be reached".to_owned()))
 }
 
 fn fail(work: Box<dyn Work>, error: &Error) {

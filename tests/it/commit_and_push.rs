@@ -5,9 +5,10 @@ use rand::Rng;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::app::{Person, Setup, TestApp, befriend, data, id_of, random_id, start_server};
-use crate::support::background::codes_of;
+use crate::support::background::{answers, codes_of};
 use crate::support::databases::{Backend, on_every_database};
 use crate::support::relay::{Fate, Relay};
 use crate::support::second_connection::SecondConnection;
@@ -16,6 +17,7 @@ on_every_database! {
     whoever_gets_a_push_can_pull_its_row,
     refused_commands_push_nothing_and_harm_no_neighbour,
     a_socket_cut_within_a_frame_loses_nothing,
+    a_goodbye_while_messages_come_loses_nothing,
     typing_claims_nothing_when_nobody_is_there,
 }
 
@@ -51,7 +53,10 @@ async fn refused_commands_push_nothing_and_harm_no_neighbour(backend: Backend) {
     let mut expected = Vec::new();
     let answers = app
         .in_one_batch(async || {
-            let mut calls = Vec::new();
+            // A refused send locks nothing and would not wait, so this one goes first.
+            let mut calls = vec![alice.start_send(&bob, "the-first", "hello")];
+            expected.push(0);
+            app.commands_waiting(1).await;
             for number in 0..40 {
                 let (call, code) = match random.random_range(0..5) {
                     0 => (alice.start_send(&stranger, &random_id(), "hello"), 1_040_600_001),
@@ -169,6 +174,20 @@ async fn a_socket_cut_within_a_frame_loses_nothing(backend: Backend) {
         let pushed: Vec<_> = steady.until(cursor).await.into_iter().map(|push| push.payload).collect();
         assert_eq!(pushed, sent, "cut after {bytes} bytes");
     }
+}
+
+async fn a_goodbye_while_messages_come_loses_nothing(backend: Backend) {
+    let app = TestApp::start(backend).await;
+    let (alice, bob) = app.friends("alice", "bob").await;
+    let cursor = bob.pull_all(100).await.last().map_or(0, id_of);
+    let mut leaving = bob.connect().await;
+    let sends: Vec<_> = (0..10).map(|_| alice.start_send(&bob, &random_id(), "hello")).collect();
+    leaving.next_of(TEXT).await;
+    leaving.send(Message::Close(None)).await;
+    leaving.closed().await;
+    let mut sent: Vec<Value> = answers(sends).await.into_iter().map(data).collect();
+    sent.sort_by_key(id_of);
+    assert_eq!(bob.pull_from(cursor, 100).await, sent);
 }
 
 async fn typing_claims_nothing_when_nobody_is_there(backend: Backend) {

@@ -22,10 +22,12 @@ use crate::service::{Locks, Outbox, Tx};
 /// Longest pause between two attempts to reach the database.
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
 /// A database that is silent for this long counts as away: the server is not ready.
-const STALLED: Duration = Duration::from_secs(5);
-/// What has not come to its end by then never will: this is longer than the database's own limits on statements. A
-/// dead host keeps its connections open.
-const LOST: Duration = Duration::from_secs(20);
+const SILENCE_LIMIT: Duration = Duration::from_secs(5);
+/// Longest wait for an answer of the database, above its own limit of 15 s for a statement: a database that is frozen,
+/// or a network that swallows everything, answers never.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// The same for what takes no time at all on a database that works.
+const SHORT_ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// A command that takes longer is worth a line in the log.
 const SLOW_COMMAND: Duration = Duration::from_millis(100);
 
@@ -74,7 +76,7 @@ impl Writer {
         self.batch += 1;
         let started = Instant::now();
         let mut tx = Tx::new(&mut db, self.clock.now(), &self.config);
-        let outbox = in_time(&self.health, async {
+        let outbox = while_ready(&self.health, async {
             execute(&mut tx, entries).await?;
             tx.finish(&self.row, self.batch).await
         });
@@ -86,7 +88,7 @@ impl Writer {
         let committing = Instant::now();
         // Some databases end a transaction by themselves and still answer OK to COMMIT. The savepoint set first is
         // still there only if the transaction is the same.
-        let committed = in_time(&self.health, db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT")).await;
+        let committed = while_ready(&self.health, db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT")).await;
         metrics::histogram!("nudge_batch_commit_seconds").record(committing.elapsed().as_secs_f64());
         match committed {
             Ok(()) => {
@@ -164,7 +166,7 @@ impl Writer {
         loop {
             self.connect(None).await;
             let Some(db) = self.db.as_mut() else { continue };
-            match in_time(&self.health, last_batch(db, &row)).await {
+            match within(ANSWER_LIMIT, last_batch(db, &row)).await {
                 Ok(number) => {
                     info!(batch = self.batch, committed = number >= self.batch, "the outcome of a commit is known");
                     return number >= self.batch;
@@ -181,7 +183,7 @@ impl Writer {
     async fn connect_for(&mut self, entries: &[Entry]) -> QueryResult<()> {
         let last = entries.iter().map(|entry| entry.deadline).max();
         self.connect(last).await;
-        if self.db.is_some() { Ok(()) } else { Err(unreachable_error()) }
+        if self.db.is_some() { Ok(()) } else { Err(crate::db::no_answer()) }
     }
 
     /// Tries to connect, with growing pauses, until `until` (for ever without it).
@@ -189,7 +191,8 @@ impl Writer {
         let mut pause = Duration::from_millis(20);
         while self.db.is_none() {
             self.health.set_writer(false);
-            match self.open().await {
+            let opened = tokio::time::timeout(ANSWER_LIMIT, self.open()).await;
+            match opened.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer"))) {
                 Ok(db) => self.db = Some(db),
                 Err(error) => {
                     warn!(error = format!("{error:#}"), "the database cannot be reached");
@@ -208,22 +211,19 @@ impl Writer {
     async fn open(&mut self) -> anyhow::Result<Db> {
         let mut db = self.source.connect(Role::Writer).await?;
         let now = self.clock.now();
-        let last = in_time(&self.health, async {
-            db.begin().await?;
-            sequence::lift(&mut db, now).await?;
-            let last = sequence::register_writer(&mut db, &self.row, now).await?;
-            db.commit().await?;
-            Ok(last)
-        });
+        db.begin().await?;
+        sequence::lift(&mut db, now).await?;
+        let last_batch = sequence::register_writer(&mut db, &self.row, now).await?;
+        db.commit().await?;
         // A node with a fixed name finds the row of its earlier life: its numbers go on.
-        self.batch = self.batch.max(last.await?);
+        self.batch = self.batch.max(last_batch);
         Ok(db)
     }
 
     /// Keeps an idle connection alive, and notices that the database has gone.
     pub async fn ping(&mut self) {
         if let Some(db) = self.db.as_mut()
-            && let Err(error) = in_time(&self.health, db.ping()).await
+            && let Err(error) = within(SHORT_ANSWER_LIMIT, db.ping()).await
         {
             warn!(error = %error, "the writer lost its connection");
             self.db = None;
@@ -239,31 +239,27 @@ async fn last_batch(db: &mut Db, row: &str) -> QueryResult<i64> {
     Ok(number)
 }
 
-fn unreachable_error() -> Error {
-    let kind = diesel::result::DatabaseErrorKind::UnableToSendCommand;
-    Error::DatabaseError(kind, Box::new("the database cannot be reached".to_owned()))
-}
-
 /// Whether the proof before COMMIT failed. Each of the databases names what it misses, and COMMIT was not reached.
 fn is_savepoint_gone(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(_, about) if about.message().to_lowercase().contains("savepoint"))
 }
 
-/// Waits for the database, but not for ever.
-async fn in_time<T>(health: &Health, work: impl Future<Output = QueryResult<T>>) -> QueryResult<T> {
-    let mut work = std::pin::pin!(work);
-    if let Ok(outcome) = tokio::time::timeout(STALLED, &mut work).await {
+/// Waits for the end of a batch or of its commit. Meanwhile a silent database makes the server not ready.
+async fn while_ready<T>(health: &Health, answer: impl Future<Output = QueryResult<T>>) -> QueryResult<T> {
+    let mut answer = std::pin::pin!(answer);
+    if let Ok(outcome) = tokio::time::timeout(SILENCE_LIMIT, &mut answer).await {
         return outcome;
     }
     warn!("the database is silent");
     health.set_writer(false);
-    match tokio::time::timeout(LOST.saturating_sub(STALLED), work).await {
-        Ok(outcome) => {
-            health.set_writer(outcome.is_ok());
-            outcome
-        }
-        Err(_) => Err(unreachable_error()),
-    }
+    let outcome = within(ANSWER_LIMIT.saturating_sub(SILENCE_LIMIT), answer).await;
+    health.set_writer(outcome.is_ok());
+    outcome
+}
+
+/// Fails a wait for the database that takes longer than `limit`. Its connection must not be used again.
+async fn within<T>(limit: Duration, answer: impl Future<Output = QueryResult<T>>) -> QueryResult<T> {
+    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(crate::db::no_answer()))
 }
 
 /// Runs the commands in order: neighbours on the set-based path as one run, any other in a savepoint.

@@ -30,7 +30,7 @@ pub struct Relay {
     /// The database by way of the relay.
     pub url: String,
     armed: Arc<AtomicBool>,
-    held: mpsc::UnboundedReceiver<oneshot::Sender<Fate>>,
+    held: mpsc::Receiver<oneshot::Sender<Fate>>,
 }
 
 impl Relay {
@@ -40,7 +40,7 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
         let armed = Arc::new(AtomicBool::new(false));
-        let (holds, held) = mpsc::unbounded_channel();
+        let (holds, held) = mpsc::channel(1);
         tokio::spawn(accept(listener, target, armed.clone(), holds));
         Relay { url: url.into(), armed, held }
     }
@@ -60,7 +60,7 @@ async fn accept(
     listener: TcpListener,
     target: SocketAddr,
     armed: Arc<AtomicBool>,
-    holds: mpsc::UnboundedSender<oneshot::Sender<Fate>>,
+    holds: mpsc::Sender<oneshot::Sender<Fate>>,
 ) {
     while let Ok((client, _)) = listener.accept().await {
         let (armed, holds) = (armed.clone(), holds.clone());
@@ -78,7 +78,7 @@ async fn carry(
     mut client: TcpStream,
     mut server: TcpStream,
     armed: &AtomicBool,
-    holds: &mpsc::UnboundedSender<oneshot::Sender<Fate>>,
+    holds: &mpsc::Sender<oneshot::Sender<Fate>>,
 ) -> std::io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -102,8 +102,7 @@ async fn carry(
                 if fate == Fate::LoseAnswer {
                     // First for the server of ours, who may ask before the database has committed.
                     drop(client);
-                    server.read(&mut down).await?;
-                    return Ok(());
+                    return server.read(&mut down).await.map(|_| ());
                 }
             }
             read = server.read(&mut down) => {
@@ -117,10 +116,10 @@ async fn carry(
     }
 }
 
-async fn hold(holds: &mpsc::UnboundedSender<oneshot::Sender<Fate>>) -> Fate {
+async fn hold(holds: &mpsc::Sender<oneshot::Sender<Fate>>) -> Fate {
     let (decide, fate) = oneshot::channel();
     // A test that has ended lets everything pass.
-    let _ = holds.send(decide);
+    let _ = holds.send(decide).await;
     fate.await.unwrap_or(Fate::Deliver)
 }
 
