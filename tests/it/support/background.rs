@@ -65,7 +65,7 @@ impl TestApp {
     }
 
     /// Starts calls while nothing can commit, and lets them go when all of them wait: the first is a batch of its own,
-    /// the others are one batch in the order of their arrival. That one must be a command that locks something.
+    /// the others are one batch in the order of their arrival. The first must need a lock.
     pub async fn in_one_batch(&self, start: impl AsyncFnOnce() -> Vec<JoinHandle<Value>>) -> Vec<Value> {
         let mut other = SecondConnection::open(&self.database.url).await;
         other.hold_counter("clock").await;
