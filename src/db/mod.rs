@@ -262,9 +262,3 @@ pub fn no_answer() -> Error {
     let text = "the database does not answer".to_owned();
     Error::DatabaseError(DatabaseErrorKind::UnableToSendCommand, Box::new(text))
 }
-
-/// Whether the error is about the connection and says nothing about the statement.
-pub fn is_connection_lost(error: &Error) -> bool {
-    use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
-    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
-}
