@@ -2,5 +2,9 @@
 //! Run them with `./scripts/test`, which starts the databases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod friend_profiles;
+mod friend_request_pages;
+mod friend_requests;
+mod friends;
 mod story;
 mod support;

@@ -3,5 +3,6 @@
 pub mod app;
 pub mod database_server;
 pub mod databases;
+pub mod friends;
 pub mod ports;
 pub mod process;
