@@ -89,8 +89,8 @@ async fn a_pull_gives_requests_of_both_directions_in_order_of_change(backend: Ba
     let end = position(&all[5]);
     alice.put(&format!("/im/friend-request/agree?id={}", order[0])).await;
     let changed = request(&alice, order[0]).await;
-    assert_eq!(pull_states(&alice, REQUEST, Some(end), 2).await, [changed.clone()]);
-    assert_eq!(pull_states(&others[3], REQUEST, None, 2).await, [changed.clone()]);
+    assert_eq!(pull_states(&alice, REQUEST, Some(end), 2).await, std::slice::from_ref(&changed));
+    assert_eq!(pull_states(&others[3], REQUEST, None, 2).await, std::slice::from_ref(&changed));
     let overlap = pull_states(&alice, REQUEST, Some((end.0 - 5_000, 0)), 2).await;
     assert_eq!(overlap.iter().filter(|row| row["id"] == changed["id"]).count(), 1);
     assert_eq!(overlap.last(), Some(&changed));

@@ -122,7 +122,7 @@ async fn agreeing_makes_both_friends_with_a_line_in_the_chat(backend: Backend) {
         assert_eq!(socket.drain().await, [line.clone(), approved.clone()]);
     }
     for person in [&alice, &bob] {
-        assert_eq!(person.pull_all(100).await, [line.payload.clone()]);
+        assert_eq!(person.pull_all(100).await, std::slice::from_ref(&line.payload));
     }
     let row = request(&alice, id).await;
     assert_eq!((&row["handleResult"], &row["handleTime"]), (&json!(1), &row["updateTime"]));
