@@ -29,25 +29,30 @@ impl<K: Eq + Hash + Clone> EventCounter<K> {
     /// Events of this key in the window that holds `now`.
     pub fn count(&self, key: &K, now: i64) -> u32 {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.get(key).filter(|(_, start)| now - start < self.window_ms).map_or(0, |(count, _)| *count)
+        counts.get(key).filter(|(_, start)| self.holds(*start, now)).map_or(0, |(count, _)| *count)
     }
 
     /// Notes an event; how many the window holds now.
     pub fn add(&self, key: K, now: i64) -> u32 {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MAX_ENTRIES && !counts.contains_key(&key) {
-            counts.retain(|_, (_, start)| now - *start < self.window_ms);
+            counts.retain(|_, (_, start)| self.holds(*start, now));
             while counts.len() >= MAX_ENTRIES {
                 let Some(somebody) = counts.keys().next().cloned() else { break };
                 counts.remove(&somebody);
             }
         }
         let entry = counts.entry(key).or_insert((0, now));
-        if now - entry.1 >= self.window_ms {
+        if !self.holds(entry.1, now) {
             *entry = (0, now);
         }
         entry.0 = entry.0.saturating_add(1);
         entry.0
+    }
+
+    /// Whether a window that began at `start` goes on. One that a clock which was ahead has begun is over.
+    fn holds(&self, start: i64, now: i64) -> bool {
+        (0..self.window_ms).contains(&(now - start))
     }
 
     pub fn forget(&self, key: &K) {
@@ -90,6 +95,13 @@ mod tests {
         assert_eq!((counter.add("a", 0), counter.add("a", 999)), (1, 2));
         assert_eq!(counter.count(&"a", 1_000), 0);
         assert_eq!(counter.add("a", 1_000), 1);
+    }
+
+    #[test]
+    fn a_window_that_began_in_the_future_is_over() {
+        let counter = EventCounter::new(1_000);
+        counter.add("a", 1_000_000);
+        assert_eq!((counter.count(&"a", 5), counter.add("a", 5)), (0, 1));
     }
 
     #[test]

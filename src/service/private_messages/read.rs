@@ -29,8 +29,9 @@ impl PullWindow {
     /// The highest id that lies before the window.
     async fn floor(&self, db: &mut Db, now: i64, days: i64, newest: MessageId) -> QueryResult<MessageId> {
         let known = self.known.lock().map_or(None, |known| *known);
+        // A clock that was ahead and came back must not leave a window that begins too late.
         if let Some((time, floor)) = known
-            && now - time < WINDOW_LIFE_MS
+            && (0..WINDOW_LIFE_MS).contains(&(now - time))
         {
             return Ok(floor);
         }

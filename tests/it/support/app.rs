@@ -337,7 +337,7 @@ impl Socket {
     /// what was handed to it before, and the session answers a `ping` after what was routed to it before.
     pub async fn drain(&mut self) -> Vec<Push> {
         self.person.get("/im/session/list").await;
-        self.stream.send(Message::text("ping")).await.unwrap();
+        self.send(Message::text("ping")).await;
         let mut pushes = Vec::new();
         loop {
             match self.next_text().await.expect("the socket ended").as_str() {

@@ -1,0 +1,234 @@
+//! The database without the server: the server's own statements on connections of the test, with pauses and rollbacks
+//! where a test wants them, and a look at the tables themselves.
+
+use std::time::Duration;
+
+use diesel::{BoolExpressionMethods, ExpressionMethods, QueryDsl};
+use nudge::clock::Clock;
+use nudge::config::Config;
+use nudge::db::connect::{Role, Source};
+use nudge::db::conversation_reads::{self, Advance};
+use nudge::db::private_messages::{self, PrivateMessageRow};
+use nudge::db::schema::{im_conversation_read, im_friend, im_friend_request, im_private_message};
+use nudge::db::sequence::{self, Counter, CounterValue};
+use nudge::db::{Db, RunQueryDsl};
+use nudge::domain::content::{ContentType, content_hash, parse_content};
+use nudge::domain::ids::{MessageId, UserId};
+use nudge::service::conversation_reads::ReadReport;
+use nudge::service::private_messages::PrivateDraft;
+use nudge::service::run::{self, RunCommand};
+use nudge::service::{Locks, Tx};
+use rand::Rng;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::app::random_id;
+
+const TEXT: ContentType = ContentType::Text;
+/// Rows of one insert.
+const CHUNK: usize = 1_000;
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Commit,
+    RollBack,
+}
+
+/// A second writer, beside the server's.
+pub struct DirectWriter {
+    db: Db,
+    config: Config,
+}
+
+impl DirectWriter {
+    pub async fn connect(url: &str) -> DirectWriter {
+        DirectWriter { db: connect(url, Role::Writer).await, config: Config::default() }
+    }
+
+    /// Runs commands in one transaction, by the statements of the server. `meanwhile` happens when all is written and
+    /// nothing is committed. The commands are all of one kind.
+    pub async fn run(&mut self, commands: &[RunCommand], meanwhile: impl Future<Output = ()>, end: End) {
+        self.db.begin().await.unwrap();
+        let mut tx = Tx::new(&mut self.db, Clock::system().now(), &self.config);
+        // As the server's writer: sends lock after their checks, reports first of all.
+        if commands.iter().any(|command| matches!(command, RunCommand::ReportRead(_))) {
+            tx.lock(Locks::CLOCK).await.unwrap();
+        }
+        for answer in run::execute(&mut tx, &commands.iter().collect::<Vec<_>>()).await.unwrap() {
+            answer.unwrap();
+        }
+        // Its row need not exist: nobody asks for the number of the batch.
+        tx.finish("writer:test", 1).await.unwrap();
+        meanwhile.await;
+        match end {
+            End::Commit => self.db.commit().await.unwrap(),
+            End::RollBack => self.db.rollback().await.unwrap(),
+        }
+    }
+
+    /// Stores messages of (sender, receiver) without asking whether they may; their ids.
+    pub async fn store_messages(&mut self, pairs: &[(i64, i64)]) -> Vec<i64> {
+        let mut ids = Vec::new();
+        for pairs in pairs.chunks(CHUNK) {
+            self.db.begin().await.unwrap();
+            let mut tx = Tx::new(&mut self.db, Clock::system().now(), &self.config);
+            tx.lock(Locks::PRIVATE).await.unwrap();
+            let range = tx.take_ids(Counter::Private, pairs.len()).unwrap();
+            let numbered = (range.first.0..).zip(pairs);
+            let rows: Vec<_> = numbered.map(|(id, pair)| message_row(id, *pair, range.send_time)).collect();
+            private_messages::insert_all_if_new(tx.db, &rows).await.unwrap();
+            tx.finish("writer:test", 1).await.unwrap();
+            self.db.commit().await.unwrap();
+            ids.extend(rows.iter().map(|row| row.id.0));
+        }
+        ids
+    }
+
+    /// Stores one message under an id and a time of the test's choice, and moves the counter there.
+    pub async fn store_at(&mut self, id: i64, pair: (i64, i64), send_time: i64) {
+        let row = message_row(id, pair, send_time);
+        private_messages::insert_all_if_new(&mut self.db, &[row]).await.unwrap();
+        self.set_counter(Counter::Private, id).await;
+    }
+
+    /// Positions under one stamp, in one transaction.
+    pub async fn store_positions(&mut self, advances: &[Advance], stamp: i64) {
+        self.db.begin().await.unwrap();
+        for advances in advances.chunks(CHUNK) {
+            conversation_reads::raise_all(&mut self.db, advances, stamp).await.unwrap();
+        }
+        self.db.commit().await.unwrap();
+    }
+
+    /// What a restored backup or a very long life does to a counter.
+    pub async fn set_counter(&mut self, counter: Counter, value: i64) {
+        let row = (counter.name().to_owned(), CounterValue { value, time: 0 });
+        sequence::store(&mut self.db, &[row]).await.unwrap();
+    }
+}
+
+async fn connect(url: &str, role: Role) -> Db {
+    Source::parse(&url.to_owned().into()).unwrap().connect(role).await.unwrap()
+}
+
+fn message_row(id: i64, (sender, receiver): (i64, i64), send_time: i64) -> PrivateMessageRow {
+    PrivateMessageRow {
+        id: MessageId(id),
+        client_message_id: random_id(),
+        sender_id: UserId(sender),
+        receiver_id: UserId(receiver),
+        type_: TEXT as i32,
+        content: json!({"content": format!("number {id}")}).to_string(),
+        content_hash: vec![0; 16],
+        status: 0,
+        receipt_status: 0,
+        send_time,
+    }
+}
+
+/// A text as the server takes it from a request.
+pub fn text_draft(sender: i64, receiver: i64, text: &str) -> PrivateDraft {
+    let content = parse_content(TEXT, &json!({"content": text}).to_string()).unwrap();
+    PrivateDraft {
+        sender: UserId(sender),
+        receiver: UserId(receiver),
+        client_message_id: random_id(),
+        content_type: TEXT as i32,
+        content_hash: content_hash(receiver, TEXT as i32, &content),
+        content,
+        receipt: None,
+    }
+}
+
+pub fn read_report(reader: i64, peer: i64, message: i64) -> RunCommand {
+    RunCommand::ReportRead(ReadReport { reader: UserId(reader), peer: UserId(peer), message: MessageId(message) })
+}
+
+/// Runs work on a thread of its own: SQLite waits for another writer by blocking its thread.
+pub fn on_own_thread<T, F>(work: impl FnOnce() -> F + Send + 'static) -> JoinHandle<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T>,
+{
+    tokio::task::spawn_blocking(move || {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work())
+    })
+}
+
+/// The seed of a random test: `TEST_SEED`, or a new one. The output of a test that fails shows it.
+pub fn seed() -> u64 {
+    let seed = match std::env::var("TEST_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => rand::rng().random(),
+    };
+    eprintln!("TEST_SEED={seed}");
+    seed
+}
+
+/// Whether the long forms of tests are asked for.
+pub fn is_long() -> bool {
+    std::env::var_os("TEST_LONG").is_some()
+}
+
+/// A random time up to `milliseconds`.
+pub fn random_pause(rng: &mut impl Rng, milliseconds: u64) -> Duration {
+    Duration::from_micros(rng.random_range(0..=milliseconds * 1_000))
+}
+
+/// The tables as they are.
+pub struct Tables(Db);
+
+/// A table whose rows are found by a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    PrivateMessage,
+    Friend,
+    FriendRequest,
+    ConversationRead,
+}
+
+impl Tables {
+    pub async fn open(url: &str) -> Tables {
+        Tables(connect(url, Role::Reader).await)
+    }
+
+    /// Every private message, ascending.
+    pub async fn message_ids(&mut self) -> Vec<i64> {
+        use im_private_message::{id, table};
+        table.select(id).order(id.asc()).load(&mut self.0).await.unwrap()
+    }
+
+    /// The private messages that somebody sent or received, ascending.
+    pub async fn message_ids_of(&mut self, user: i64) -> Vec<i64> {
+        use im_private_message::{id, receiver_id, sender_id, table};
+        let is_party = sender_id.eq(user).or(receiver_id.eq(user));
+        table.filter(is_party).select(id).order(id.asc()).load(&mut self.0).await.unwrap()
+    }
+
+    /// Somebody's read positions: row, peer, message and stamp, in the order of a cursor.
+    pub async fn positions_of(&mut self, user: i64) -> Vec<(i64, i64, i64, i64)> {
+        use im_conversation_read::{id, message_id, table, target_id, update_time, user_id};
+        let rows = table.filter(user_id.eq(user)).order((update_time.asc(), id.asc()));
+        rows.select((id, target_id, message_id, update_time)).load(&mut self.0).await.unwrap()
+    }
+
+    /// Every row of a table with what a cursor orders it by, seen at one moment.
+    pub async fn versions(&mut self, table: Table) -> Vec<(i64, i64)> {
+        let db = &mut self.0;
+        let rows = match table {
+            Table::PrivateMessage => {
+                im_private_message::table.select((im_private_message::id, im_private_message::id)).load(db).await
+            }
+            Table::Friend => im_friend::table.select((im_friend::id, im_friend::update_time)).load(db).await,
+            Table::FriendRequest => {
+                im_friend_request::table.select((im_friend_request::id, im_friend_request::update_time)).load(db).await
+            }
+            Table::ConversationRead => {
+                let columns = (im_conversation_read::id, im_conversation_read::update_time);
+                im_conversation_read::table.select(columns).load(db).await
+            }
+        };
+        rows.unwrap()
+    }
+}
