@@ -4,5 +4,6 @@ pub mod content;
 pub mod conversation;
 pub mod friendship;
 pub mod ids;
+pub mod pinyin;
 pub mod private_message;
 pub mod refusal;

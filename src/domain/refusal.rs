@@ -41,6 +41,8 @@ pub enum Refusal {
     NotFriend,
     #[error("you cannot add yourself")]
     AddSelf,
+    #[error("you have not blocked the other side")]
+    NotBlocked,
     #[error("the other side has blocked you")]
     BlockedByPeer,
     #[error("friend request does not exist")]
@@ -78,6 +80,7 @@ impl Refusal {
             Refusal::ClientMessageIdReused => 1_040_300_014,
             Refusal::NotFriend => 1_040_600_001,
             Refusal::AddSelf => 1_040_600_002,
+            Refusal::NotBlocked => 1_040_600_003,
             Refusal::BlockedByPeer => 1_040_600_004,
             Refusal::FriendRequestNotFound => 1_040_610_001,
             Refusal::FriendRequestHandled => 1_040_610_002,
@@ -109,6 +112,7 @@ impl Refusal {
             Refusal::ClientMessageIdReused,
             Refusal::NotFriend,
             Refusal::AddSelf,
+            Refusal::NotBlocked,
             Refusal::BlockedByPeer,
             Refusal::FriendRequestNotFound,
             Refusal::FriendRequestHandled,

@@ -11,6 +11,7 @@ use futures_util::future::LocalBoxFuture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
+use crate::domain::ids::deserialize_integer;
 use crate::error::AppError;
 
 /// Largest JSON body, bytes (`design.md` section 4).
@@ -98,9 +99,39 @@ pub fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
     }
 }
 
-/// The cursor of a state pull: it counts only when both halves are given (`contract/03` F2).
-pub fn state_cursor(last_update_time: Option<i64>, last_id: Option<i64>) -> Option<(i64, i64)> {
-    last_update_time.zip(last_id)
+/// An optional boolean of a query string; written as `key=` it is absent.
+pub fn optional_boolean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    match String::deserialize(deserializer)?.trim() {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| serde::de::Error::custom("not a boolean")),
+    }
+}
+
+/// The parameters of a state pull.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatePullParams {
+    #[serde(default, deserialize_with = "optional_integer")]
+    last_update_time: Option<i64>,
+    #[serde(default, deserialize_with = "optional_integer")]
+    last_id: Option<i64>,
+    #[serde(deserialize_with = "deserialize_integer")]
+    pub limit: i64,
+}
+
+impl StatePullParams {
+    /// The cursor (stamp, id): it counts only when both halves are given (`contract/03` F2).
+    pub fn cursor(&self) -> Option<(i64, i64)> {
+        self.last_update_time.zip(self.last_id)
+    }
+}
+
+/// Checks the length of a page.
+pub fn check_limit(limit: i64) -> Result<(), AppError> {
+    if (1..=200).contains(&limit) {
+        return Ok(());
+    }
+    Err(AppError::Malformed("parameter incorrect: limit must be 1 to 200".into()))
 }
 
 /// Checks a text's length in UTF-16 code units, as the contract counts.

@@ -2,4 +2,5 @@
 
 pub mod close;
 pub mod frame;
+pub mod friend;
 pub mod payload;

@@ -6,6 +6,7 @@ pub mod cursors;
 pub mod database_server;
 pub mod databases;
 pub mod direct;
+pub mod friends;
 pub mod ports;
 pub mod process;
 pub mod relay;
