@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use crate::config::DatabaseConfig;
 use crate::db::connect::{Role, Source};
-use crate::db::{Db, is_connection_lost, no_answer};
+use crate::db::{Db, no_answer};
 use crate::error::AppError;
 
 /// Interval at which an idle connection is used, so that a server's idle limit does not close it.
@@ -156,15 +156,14 @@ impl Connected {
         if work.is_late() {
             return work.answer(Some(AppError::Unavailable));
         }
-        match self.attempt(&mut *work).await {
+        let mut outcome = self.attempt(&mut *work).await;
+        if outcome.is_err() && !work.is_late() {
+            // The connection may have broken long ago: that says nothing about the database of now. Not every driver
+            // tells such errors from others.
+            outcome = self.attempt(&mut *work).await;
+        }
+        match outcome {
             Ok(()) => work.answer(None),
-            Err(error) if is_connection_lost(&error) => {
-                // The connection broke, perhaps long ago: that says nothing about the database of now.
-                match self.attempt(&mut *work).await {
-                    Ok(()) => work.answer(None),
-                    Err(error) => fail(work, &error),
-                }
-            }
             Err(error) => fail(work, &error),
         }
     }

@@ -10,17 +10,25 @@ use crate::domain::ids::{RequestId, UserId};
 pub const UNHANDLED: i32 = 0;
 /// `handle_result`: agreed.
 pub const AGREED: i32 = 1;
+/// `handle_result`: refused.
+pub const REFUSED: i32 = 2;
 
 /// A friend request.
-#[derive(Clone, Debug, Queryable, Selectable)]
+#[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = im_friend_request)]
 pub struct FriendRequest {
     pub id: RequestId,
     pub from_user_id: UserId,
     pub to_user_id: UserId,
     pub handle_result: i32,
+    pub apply_content: Option<String>,
+    pub handle_content: Option<String>,
+    /// The applicant's remark, which only the applicant may see.
     pub display_name: Option<String>,
     pub add_source: Option<i32>,
+    pub handle_time: Option<i64>,
+    pub create_time: i64,
+    pub update_time: i64,
 }
 
 /// What an application says.
@@ -35,6 +43,59 @@ pub struct Application {
 
 pub async fn get_by_id(db: &mut Db, id: RequestId) -> QueryResult<Option<FriendRequest>> {
     table.filter(im_friend_request::id.eq(id)).select(FriendRequest::columns()).first(db).await.optional()
+}
+
+/// Requests that `user` made or got, after the cursor (stamp, id) and up to the stamp `horizon`, ascending by the
+/// cursor: two index reads of at most `limit` rows each.
+pub async fn list_after(
+    db: &mut Db,
+    user: UserId,
+    cursor: Option<(i64, i64)>,
+    horizon: i64,
+    limit: i64,
+) -> QueryResult<Vec<FriendRequest>> {
+    use im_friend_request::{from_user_id, id, to_user_id, update_time};
+    let (time, last) = cursor.unwrap_or((i64::MIN, 0));
+    let window = || {
+        table
+            .filter(update_time.ge(time))
+            .filter(update_time.le(horizon))
+            .filter(update_time.gt(time).or(id.gt(RequestId(last))))
+            .order((update_time.asc(), id.asc()))
+            .limit(limit)
+            .select(FriendRequest::columns())
+    };
+    let mut page: Vec<FriendRequest> = window().filter(from_user_id.eq(user)).load(db).await?;
+    let received: Vec<FriendRequest> = window().filter(to_user_id.eq(user)).load(db).await?;
+    page.extend(received);
+    page.sort_unstable_by_key(|request| (request.update_time, request.id));
+    page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(page)
+}
+
+/// Requests that `user` made or got, before the position (stamp, id), descending by it: two index reads of at most
+/// `limit` rows each.
+pub async fn list_before(
+    db: &mut Db,
+    user: UserId,
+    (time, last): (i64, RequestId),
+    limit: i64,
+) -> QueryResult<Vec<FriendRequest>> {
+    use im_friend_request::{from_user_id, id, to_user_id, update_time};
+    let window = || {
+        table
+            .filter(update_time.le(time))
+            .filter(update_time.lt(time).or(id.lt(last)))
+            .order((update_time.desc(), id.desc()))
+            .limit(limit)
+            .select(FriendRequest::columns())
+    };
+    let mut page: Vec<FriendRequest> = window().filter(from_user_id.eq(user)).load(db).await?;
+    let received: Vec<FriendRequest> = window().filter(to_user_id.eq(user)).load(db).await?;
+    page.extend(received);
+    page.sort_unstable_by_key(|request| std::cmp::Reverse((request.update_time, request.id)));
+    page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(page)
 }
 
 /// Makes the request of an ordered pair, or makes it anew from whatever state it was in; its id.

@@ -269,12 +269,6 @@ pub fn no_answer() -> Error {
     Error::DatabaseError(DatabaseErrorKind::UnableToSendCommand, Box::new(text))
 }
 
-/// Whether the error is about the connection and says nothing about the statement.
-pub fn is_connection_lost(error: &Error) -> bool {
-    use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
-    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
-}
-
 /// Pairs of numbers as a table of constants with columns `a` and `b`, sorted and each once. SQLite allows only 500 terms
 /// in a compound SELECT but any number of VALUES rows; MySQL and MariaDB have no common form of VALUES.
 fn pairs_as_table(backend: Backend, mut pairs: Vec<(i64, i64)>) -> String {

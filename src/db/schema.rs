@@ -198,3 +198,4 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(system_users, system_oauth2_refresh_token, system_oauth2_access_token,);
+diesel::allow_tables_to_appear_in_same_query!(system_users, im_friend,);

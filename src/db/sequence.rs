@@ -101,10 +101,11 @@ pub async fn horizon(db: &mut Db, counter: Counter) -> QueryResult<i64> {
     im_sequence::table.filter(im_sequence::name.eq(counter.name())).select(im_sequence::value).first(db).await
 }
 
-/// Makes sure that the row of this writer exists, and removes those of writers long gone.
-pub async fn register_writer(db: &mut Db, row: &str, now: i64) -> QueryResult<()> {
-    let known: i64 = im_sequence::table.filter(im_sequence::name.eq(row)).count().get_result(db).await?;
-    if known == 0 {
+/// Makes sure that the row of this writer exists, and removes those of writers long gone. The last batch in the row.
+pub async fn register_writer(db: &mut Db, row: &str, now: i64) -> QueryResult<i64> {
+    let mine = im_sequence::table.filter(im_sequence::name.eq(row));
+    let last: Option<i64> = mine.select(im_sequence::value).first(db).await.optional()?;
+    if last.is_none() {
         diesel::insert_into(im_sequence::table)
             .values((im_sequence::name.eq(row), im_sequence::value.eq(0_i64), im_sequence::time.eq(now)))
             .execute(db)
@@ -116,7 +117,7 @@ pub async fn register_writer(db: &mut Db, row: &str, now: i64) -> QueryResult<()
         .filter(im_sequence::time.lt(now - WRITER_ROW_LIFE_MS))
         .execute(db)
         .await?;
-    Ok(())
+    Ok(last.unwrap_or(0))
 }
 
 /// Lifts every counter above whatever its table holds, in the caller's transaction; `now` in milliseconds.

@@ -7,5 +7,6 @@ pub mod group;
 pub mod group_message;
 pub mod ids;
 pub mod message;
+pub mod pinyin;
 pub mod private_message;
 pub mod refusal;

@@ -103,6 +103,8 @@ pub enum Refusal {
     NotFriend,
     #[error("you cannot add yourself")]
     AddSelf,
+    #[error("you have not blocked the other side")]
+    NotBlocked,
     #[error("the other side has blocked you")]
     BlockedByPeer,
     #[error("friend request does not exist")]
@@ -171,6 +173,7 @@ impl Refusal {
             Refusal::AlreadyGroupMember => 1_040_510_004,
             Refusal::NotFriend => 1_040_600_001,
             Refusal::AddSelf => 1_040_600_002,
+            Refusal::NotBlocked => 1_040_600_003,
             Refusal::BlockedByPeer => 1_040_600_004,
             Refusal::FriendRequestNotFound => 1_040_610_001,
             Refusal::FriendRequestHandled => 1_040_610_002,
@@ -233,6 +236,7 @@ impl Refusal {
             Refusal::AlreadyGroupMember,
             Refusal::NotFriend,
             Refusal::AddSelf,
+            Refusal::NotBlocked,
             Refusal::BlockedByPeer,
             Refusal::FriendRequestNotFound,
             Refusal::FriendRequestHandled,

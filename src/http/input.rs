@@ -99,7 +99,15 @@ pub fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
     }
 }
 
-/// The parameters of a pull of changing state (`contract/03` F2).
+/// An optional boolean of a query string; written as `key=` it is absent.
+pub fn optional_boolean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    match String::deserialize(deserializer)?.trim() {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| serde::de::Error::custom("not a boolean")),
+    }
+}
+
+/// The parameters of a state pull.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatePullParams {
@@ -112,10 +120,18 @@ pub struct StatePullParams {
 }
 
 impl StatePullParams {
-    /// The cursor counts only when both halves are given.
+    /// The cursor (stamp, id): it counts only when both halves are given (`contract/03` F2).
     pub fn cursor(&self) -> Option<(i64, i64)> {
         self.last_update_time.zip(self.last_id)
     }
+}
+
+/// Checks the length of a page.
+pub fn check_limit(limit: i64) -> Result<(), AppError> {
+    if (1..=200).contains(&limit) {
+        return Ok(());
+    }
+    Err(AppError::Malformed("parameter incorrect: limit must be 1 to 200".into()))
 }
 
 /// Checks a text's length in UTF-16 code units, as the contract counts.

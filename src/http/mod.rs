@@ -3,6 +3,7 @@
 mod auth;
 mod caller;
 mod conversation_reads;
+mod friend_requests;
 mod friends;
 mod group_members;
 mod group_messages;

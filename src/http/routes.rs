@@ -6,8 +6,8 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 use super::AppState;
 use super::caller::{identify, presented_token};
 use super::{
-    auth, conversation_reads, friends, group_members, group_messages, group_requests, groups, health, lookups,
-    private_messages, server_api, sessions, users, ws,
+    auth, conversation_reads, friend_requests, friends, group_members, group_messages, group_requests, groups, health,
+    lookups, private_messages, server_api, sessions, users, ws,
 };
 use crate::error::AppError;
 
@@ -59,8 +59,19 @@ fn im(config: &mut ServiceConfig) {
         .service(at("/message/private/recall", delete().to(private_messages::recall)))
         .service(at("/message/private/typing", put().to(private_messages::typing)))
         .service(at("/conversation-read/pull", get().to(conversation_reads::pull)))
-        .service(at("/friend-request/apply", post().to(friends::apply)))
-        .service(at("/friend-request/agree", put().to(friends::agree)))
+        .service(at("/friend/list", get().to(friends::list)))
+        .service(at("/friend/pull", get().to(friends::pull)))
+        .service(at("/friend/get", get().to(friends::get)))
+        .service(at("/friend/delete", delete().to(friends::delete)))
+        .service(at("/friend/update", put().to(friends::update)))
+        .service(at("/friend/block", put().to(friends::block)))
+        .service(at("/friend/unblock", put().to(friends::unblock)))
+        .service(at("/friend-request/apply", post().to(friend_requests::apply)))
+        .service(at("/friend-request/agree", put().to(friend_requests::agree)))
+        .service(at("/friend-request/refuse", put().to(friend_requests::refuse)))
+        .service(at("/friend-request/list", get().to(friend_requests::list)))
+        .service(at("/friend-request/pull", get().to(friend_requests::pull)))
+        .service(at("/friend-request/get", get().to(friend_requests::get)))
         .service(at("/message/group/send", post().to(group_messages::send)))
         .service(at("/message/group/pull", get().to(group_messages::pull)))
         .service(at("/message/group/list", get().to(group_messages::list)))

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::AppState;
+use super::friends::announce_profiles;
 use super::input::{Body, check_length, check_text};
 use super::response::{Answer, Reply};
 use crate::domain::ids::UserId;
@@ -101,11 +102,12 @@ pub async fn upsert_users(
         }
         wanted.push(ExternalUser { external_id, nickname, avatar });
     }
-    let users = state
+    let upserted = state
         .writer
-        .run(None, "server_api.upsert_users", Locks::NONE, async move |tx| service::upsert_users(tx, &wanted).await)
+        .run(None, "server_api.upsert_users", Locks::CLOCK, async move |tx| service::upsert_users(tx, &wanted).await)
         .await?;
-    Ok(Reply(users.into_iter().map(|(external_id, user_id)| UpsertedUser { external_id, user_id }).collect()))
+    announce_profiles(state, upserted.changed).await;
+    Ok(Reply(upserted.users.into_iter().map(|(external_id, user_id)| UpsertedUser { external_id, user_id }).collect()))
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::AppState;
 use super::auth::check_password;
 use super::caller::Caller;
+use super::friends::announce_profiles;
 use super::input::{Body, Params, check_length, check_text};
 use super::response::{Answer, Reply};
 use crate::db::users::{ProfileChange, STATUS_ENABLED, User, list_by_nickname};
@@ -141,12 +142,15 @@ pub async fn update_profile(
     body.check()?;
     let ProfileRequest { nickname, email, mobile, sex, avatar } = body;
     let change = ProfileChange { nickname, avatar, sex, email, mobile, update_time: None };
-    state
+    let is_visible = state
         .writer
-        .run(Some(caller.user), "account.update_profile", Locks::NONE, async move |tx| {
+        .run(Some(caller.user), "account.update_profile", Locks::CLOCK, async move |tx| {
             accounts::update_profile(tx, caller.user, &change).await
         })
         .await?;
+    if is_visible {
+        announce_profiles(state, vec![caller.user]).await;
+    }
     Ok(Reply(true))
 }
 

@@ -2,5 +2,6 @@
 
 pub mod close;
 pub mod frame;
+pub mod friend;
 pub mod group_payload;
 pub mod payload;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::domain::ids::{GroupId, LoginId, MessageId, RequestId, SessionId, UserId};
+use crate::domain::ids::{GroupId, LoginId, MessageId, SessionId, UserId};
 use crate::domain::private_message::PrivateMessage;
 
 /// A private message in answers, pulls and pushes (`contract/01` section 11). `id` is null for types not stored.
@@ -67,36 +67,6 @@ pub struct ReceiptPayload {
 #[serde(rename_all = "camelCase")]
 pub struct RecallContent {
     pub message_id: MessageId,
-}
-
-/// Content of FRIEND_ADD (1204).
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FriendAddContent {
-    pub operator_user_id: UserId,
-    pub friend_user_id: UserId,
-}
-
-/// Notification FRIEND_REQUEST_APPROVED (1201).
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FriendRequestApprovedPayload {
-    pub operator_user_id: UserId,
-    pub friend_user_id: UserId,
-    pub request_id: RequestId,
-}
-
-/// Notification FRIEND_REQUEST_RECEIVED (1203).
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FriendRequestReceivedPayload {
-    pub operator_user_id: UserId,
-    pub friend_user_id: UserId,
-    pub request_id: RequestId,
-    pub apply_content: Option<String>,
-    pub add_source: Option<i32>,
-    pub from_nickname: Option<String>,
-    pub from_avatar: Option<String>,
 }
 
 /// Typing (2301): not stored (`design.md` section 12).

@@ -104,11 +104,20 @@ pub async fn change_password(tx: &mut Tx<'_>, user: UserId, old_hash: &str, new_
     tokens::end_all_logins(tx, user).await
 }
 
-/// Changes profile fields of my own account.
-pub async fn update_profile(tx: &mut Tx<'_>, user: UserId, change: &ProfileChange) -> Result<(), AppError> {
+/// Changes profile fields of my own account. Whether that changed what my friends see of me. Needs the clock, under
+/// which no other change can come between the look at the old profile and the new one.
+pub async fn update_profile(tx: &mut Tx<'_>, user: UserId, change: &ProfileChange) -> Result<bool, AppError> {
+    let old = users::get_by_id(tx.db, user).await?;
     let change = ProfileChange { update_time: Some(tx.now), ..change.clone() };
     users::update_profile(tx.db, user, &change).await?;
-    Ok(())
+    Ok(old.is_some_and(|old| is_visible_change(&old, &change)))
+}
+
+/// Whether others see the difference: another nickname or another avatar.
+fn is_visible_change(old: &User, change: &ProfileChange) -> bool {
+    let is_renamed = change.nickname.as_ref().is_some_and(|nickname| *nickname != old.nickname);
+    let has_new_avatar = change.avatar.is_some() && change.avatar != old.avatar;
+    is_renamed || has_new_avatar
 }
 
 /// An account, for its owner or for others: the caller decides what to show.

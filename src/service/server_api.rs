@@ -22,16 +22,30 @@ pub struct ExternalUser {
     pub avatar: Option<String>,
 }
 
-/// Makes accounts or updates nickname and avatar of those that exist; their ids in the order of the request.
-pub async fn upsert_users(tx: &mut Tx<'_>, wanted: &[ExternalUser]) -> Result<Vec<(String, UserId)>, AppError> {
+/// What became of an upsert.
+#[derive(Clone, Debug)]
+pub struct Upserted {
+    /// External id and id, in the order of the request.
+    pub users: Vec<(String, UserId)>,
+    /// Accounts that existed and have another nickname or avatar now.
+    pub changed: Vec<UserId>,
+}
+
+/// Makes accounts or updates nickname and avatar of those that exist. Needs the clock, under which no other change
+/// can come between the look at the old profiles and the new ones.
+pub async fn upsert_users(tx: &mut Tx<'_>, wanted: &[ExternalUser]) -> Result<Upserted, AppError> {
     let ids: Vec<String> = wanted.iter().map(|user| user.external_id.clone()).collect();
     let known = by_external_id(users::list_by_external_ids(tx.db, &ids).await?);
     let mut new = HashMap::new();
+    let mut changed = Vec::new();
     for user in wanted {
         match known.get(&user.external_id) {
             Some(account)
                 if account.nickname == user.nickname && (user.avatar.is_none() || account.avatar == user.avatar) => {}
-            Some(account) => update(tx, account.id, user).await?,
+            Some(account) => {
+                update(tx, account.id, user).await?;
+                changed.push(account.id);
+            }
             None => {
                 new.insert(user.external_id.clone(), new_user(user, tx.now));
             }
@@ -43,10 +57,9 @@ pub async fn upsert_users(tx: &mut Tx<'_>, wanted: &[ExternalUser]) -> Result<Ve
     }
     let accounts = by_external_id(users::list_by_external_ids(tx.db, &ids).await?);
     let find = |id: String| accounts.get(&id).map(|account| (id, account.id));
-    ids.into_iter()
-        .map(find)
-        .collect::<Option<_>>()
-        .ok_or_else(|| AppError::Internal("a new account is missing".into()))
+    let users: Option<Vec<_>> = ids.into_iter().map(find).collect();
+    let users = users.ok_or_else(|| AppError::Internal("a new account is missing".into()))?;
+    Ok(Upserted { users, changed })
 }
 
 async fn update(tx: &mut Tx<'_>, id: UserId, user: &ExternalUser) -> Result<(), AppError> {

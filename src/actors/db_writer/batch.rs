@@ -22,6 +22,8 @@ use crate::service::{Locks, Outbox, Tx};
 
 /// Longest pause between two attempts to reach the database.
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
+/// A database that is silent for this long counts as away: the server is not ready.
+const SILENCE_LIMIT: Duration = Duration::from_secs(5);
 /// Longest wait for an answer of the database, above its own limit of 15 s for a statement: a database that is frozen,
 /// or a network that swallows everything, answers never.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -77,7 +79,7 @@ impl Writer {
         self.batch += 1;
         let started = Instant::now();
         let mut tx = Tx::new(&mut db, self.clock.now(), &self.config, &mut self.members);
-        let outbox = within(ANSWER_LIMIT, async {
+        let outbox = while_ready(&self.health, async {
             execute(&mut tx, entries).await?;
             tx.finish(&self.row, self.batch).await
         });
@@ -92,7 +94,7 @@ impl Writer {
         let committing = Instant::now();
         // Some databases end a transaction by themselves and still answer OK to COMMIT. The savepoint set first is
         // still there only if the transaction is the same.
-        let committed = within(ANSWER_LIMIT, db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT")).await;
+        let committed = while_ready(&self.health, db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT")).await;
         metrics::histogram!("nudge_batch_commit_seconds").record(committing.elapsed().as_secs_f64());
         match committed {
             Ok(()) => {
@@ -101,6 +103,10 @@ impl Writer {
             }
             Err(error) => {
                 self.members.clear();
+                // The writer's row may have been written outside of the transaction, so it must not be asked.
+                if is_savepoint_gone(&error) {
+                    return Err(Failure::NotCommitted(error));
+                }
                 Err(Failure::Unknown(error, outbox))
             }
         }
@@ -122,7 +128,7 @@ impl Writer {
 
     /// Nobody has been answered. First learn what happened, then run each command in a transaction of its own: what
     /// fails then fails alone.
-    async fn recover(&mut self, mut entries: Vec<Entry>, failure: Failure) {
+    async fn recover(&mut self, entries: Vec<Entry>, failure: Failure) {
         let cause = match failure {
             Failure::NotCommitted(error) => error,
             Failure::Unknown(error, outbox) => {
@@ -133,13 +139,6 @@ impl Writer {
                 error
             }
         };
-        if let ([_], false) = (entries.as_slice(), crate::db::is_connection_lost(&cause)) {
-            if let Some(entry) = entries.pop() {
-                error!(kind = entry.kind, error = %cause, "a command failed");
-                entry.answer(Some(AppError::from_database(&cause)));
-            }
-            return;
-        }
         warn!(commands = entries.len(), error = %cause, "a batch failed, its commands run one by one");
         metrics::counter!("nudge_batches_failed_total").increment(1);
         for entry in entries {
@@ -220,13 +219,15 @@ impl Writer {
     }
 
     /// Opens a connection and lifts the counters, so that ids which somebody may have seen are never issued again.
-    async fn open(&self) -> anyhow::Result<Db> {
+    async fn open(&mut self) -> anyhow::Result<Db> {
         let mut db = self.source.connect(Role::Writer).await?;
         let now = self.clock.now();
         db.begin().await?;
         sequence::lift(&mut db, now).await?;
-        sequence::register_writer(&mut db, &self.row, now).await?;
+        let last_batch = sequence::register_writer(&mut db, &self.row, now).await?;
         db.commit().await?;
+        // A node with a fixed name finds the row of its earlier life: its numbers go on.
+        self.batch = self.batch.max(last_batch);
         Ok(db)
     }
 
@@ -247,6 +248,24 @@ async fn last_batch(db: &mut Db, row: &str) -> QueryResult<i64> {
     let number = sequence::lock_writer(db, row).await?;
     db.rollback().await?;
     Ok(number)
+}
+
+/// Whether the proof before COMMIT failed. Each of the databases names what it misses, and COMMIT was not reached.
+fn is_savepoint_gone(error: &Error) -> bool {
+    matches!(error, Error::DatabaseError(_, about) if about.message().to_lowercase().contains("savepoint"))
+}
+
+/// Waits for the end of a batch or of its commit. Meanwhile a silent database makes the server not ready.
+async fn while_ready<T>(health: &Health, answer: impl Future<Output = QueryResult<T>>) -> QueryResult<T> {
+    let mut answer = std::pin::pin!(answer);
+    if let Ok(outcome) = tokio::time::timeout(SILENCE_LIMIT, &mut answer).await {
+        return outcome;
+    }
+    warn!("the database is silent");
+    health.set_writer(false);
+    let outcome = within(ANSWER_LIMIT.saturating_sub(SILENCE_LIMIT), answer).await;
+    health.set_writer(outcome.is_ok());
+    outcome
 }
 
 /// Fails a wait for the database that takes longer than `limit`. Its connection must not be used again.

@@ -245,7 +245,7 @@ impl Person {
 
     /// Opens a socket with further query parameters; the error is the HTTP status of the refusal.
     pub async fn try_connect(&self, parameters: &str) -> Result<Socket, u16> {
-        Socket::open(&self.base, &self.refresh_token, parameters).await
+        Socket::open(self, parameters).await
     }
 }
 
@@ -283,6 +283,7 @@ pub async fn server_api(http: &reqwest::Client, base: &str, path: &str, body: Va
 
 /// A WebSocket of a foreign implementation.
 pub struct Socket {
+    person: Person,
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
@@ -295,10 +296,11 @@ pub struct Push {
 }
 
 impl Socket {
-    pub async fn open(base: &str, token: &str, parameters: &str) -> Result<Socket, u16> {
-        let url = format!("{}/infra/ws?token={token}{parameters}", base.replacen("http", "ws", 1));
+    async fn open(person: &Person, parameters: &str) -> Result<Socket, u16> {
+        let base = person.base.replacen("http", "ws", 1);
+        let url = format!("{base}/infra/ws?token={}{parameters}", person.refresh_token);
         match tokio_tungstenite::connect_async(url).await {
-            Ok((stream, _)) => Ok(Socket { stream }),
+            Ok((stream, _)) => Ok(Socket { person: person.clone(), stream }),
             Err(tokio_tungstenite::tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
             Err(error) => panic!("cannot connect: {error}"),
         }
@@ -331,8 +333,10 @@ impl Socket {
         }
     }
 
-    /// Every notification that was sent to this socket before now: the answer to a `ping` comes after them.
+    /// Every notification that was sent to this socket before now. The registry answers a question after it has routed
+    /// what was handed to it before, and the session answers a `ping` after what was routed to it before.
     pub async fn drain(&mut self) -> Vec<Push> {
+        self.person.get("/im/session/list").await;
         self.send(Message::text("ping")).await;
         let mut pushes = Vec::new();
         loop {

@@ -1,9 +1,13 @@
 //! What the tests stand on: databases, database servers, servers inside the test and as processes.
 
 pub mod app;
+pub mod background;
 pub mod cursors;
 pub mod database_server;
 pub mod databases;
 pub mod direct;
+pub mod friends;
 pub mod ports;
 pub mod process;
+pub mod relay;
+pub mod second_connection;

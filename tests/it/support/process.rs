@@ -57,6 +57,31 @@ impl ServerProcess {
         .await
     }
 
+    /// The same for a server that [`ServerProcess::limit_file_size`] is to meet: writes beyond the limit fail, where
+    /// without this the kernel would end the process.
+    pub async fn start_with_file_limits(
+        data_dir: &Path,
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<ServerProcess> {
+        let command = format!("trap '' XFSZ; exec '{}'", env!("CARGO_BIN_EXE_nudge"));
+        Launch {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".to_owned(), command],
+            environment: environment.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+            data_dir: data_dir.to_owned(),
+        }
+        .start()
+        .await
+    }
+
+    /// Lets no file of the process grow beyond so many bytes.
+    pub fn limit_file_size(&self, bytes: Option<u64>) {
+        let limit = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
+        // Only the soft limit, which can be lifted again.
+        let arguments = [format!("--pid={}", self.child.id()), format!("--fsize={limit}:")];
+        assert!(Command::new("prlimit").args(&arguments).status().unwrap().success(), "prlimit {arguments:?}");
+    }
+
     /// `http://127.0.0.1:PORT`
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
