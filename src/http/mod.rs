@@ -18,6 +18,7 @@ mod response;
 mod routes;
 mod server_api;
 mod sessions;
+mod sync;
 mod users;
 mod ws;
 

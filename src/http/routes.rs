@@ -7,7 +7,7 @@ use super::AppState;
 use super::caller::{identify, presented_token};
 use super::{
     auth, conversation_reads, friend_requests, friends, group_members, group_messages, group_requests, groups, health,
-    lookups, private_messages, server_api, sessions, users, ws,
+    lookups, private_messages, server_api, sessions, sync, users, ws,
 };
 use crate::error::AppError;
 
@@ -105,6 +105,8 @@ fn im(config: &mut ServiceConfig) {
         .service(at("/group-request/pull", get().to(group_requests::pull)))
         .service(at("/group-request/list-by-group", get().to(group_requests::list_by_group)))
         .service(at("/group-request/get", get().to(group_requests::get)))
+        .service(at("/sync", post().to(sync::sync)))
+        .service(at("/unread", post().to(sync::unread)))
         .service(at("/session/list", get().to(sessions::list)))
         .service(at("/session/close", delete().to(sessions::close)));
 }

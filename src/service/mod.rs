@@ -14,6 +14,7 @@ pub mod pull_window;
 pub mod run;
 pub mod server_api;
 mod store;
+pub mod sync;
 pub mod tokens;
 mod tx;
 pub mod unread;

@@ -4,7 +4,7 @@ mod read;
 mod receipts;
 mod send;
 
-pub use read::{list_history, load_visible, pull, read_user_ids};
+pub use read::{list_history, load_visible, pull, read_user_ids, sees_any_between};
 pub use receipts::load_counter;
 pub use send::{GroupDraft, SentRun, send_all};
 

@@ -48,6 +48,11 @@ pub async fn pull(
     Ok(present(db, user, rows).await?)
 }
 
+/// Whether the user sees any message with `low < id <= high`.
+pub async fn sees_any_between(db: &mut Db, user: UserId, low: MessageId, high: MessageId) -> QueryResult<bool> {
+    Ok(!list_visible(db, user, low, high, 1).await?.is_empty())
+}
+
 /// The lowest `size` rows that the user sees with `after < id <= newest`.
 async fn list_visible(
     db: &mut Db,
