@@ -3,6 +3,7 @@
 //! `DATABASE_URL`, `NATS_URL` and `NUDGE_<KEY>` set the top level, `NUDGE_<SECTION>__<KEY>` everything below it.
 //! Sizes are bytes and times milliseconds unless the name says otherwise.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -255,6 +256,7 @@ impl Config {
             .merge(toml)
             .merge(Env::prefixed("NUDGE_").split("__"))
             .merge(Env::raw().only(&["DATABASE_URL", "NATS_URL"]))
+            .merge(Serialized::globals(texts_of_environment()))
             .extract()?;
         config.check()?;
         Ok(config)
@@ -293,6 +295,12 @@ impl Config {
     pub fn registration_open(&self) -> bool {
         self.auth.registration.unwrap_or_else(|| self.listen.ip().is_loopback())
     }
+}
+
+/// Variables that are texts whatever they look like: figment would read a key of digits as a number.
+fn texts_of_environment() -> BTreeMap<&'static str, String> {
+    let texts = [("api_key", "NUDGE_API_KEY"), ("node", "NUDGE_NODE")];
+    texts.into_iter().filter_map(|(key, name)| std::env::var(name).ok().map(|text| (key, text))).collect()
 }
 
 /// Secrets are printed as a mark that says only whether they are set.

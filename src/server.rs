@@ -69,7 +69,7 @@ impl Server {
         let lock = source.sqlite_path().map(|path| lock_database(&path)).transpose()?;
         migrate::migrate(&source).await.context("the database cannot be prepared")?;
         let health = Health::default();
-        let warnings = durability_warnings(&mut source.connect(Role::Reader).await?).await?;
+        let warnings = durability_warnings(&mut source.connect(Role::Writer).await?).await?;
         for warning in &warnings {
             warn!("{warning}");
         }

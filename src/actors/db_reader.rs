@@ -177,7 +177,9 @@ impl Connected {
             })?,
         };
         // Put back only after a success: a connection whose statement failed is not worth the doubt.
+        let started = Instant::now();
         let executed = tokio::time::timeout(ANSWER_LIMIT, work.execute(&mut db)).await;
+        metrics::histogram!("nudge_read_seconds").record(started.elapsed().as_secs_f64());
         executed.unwrap_or_else(|_| Err(no_answer()))?;
         self.db = Some(db);
         Ok(())

@@ -26,6 +26,8 @@ pub struct NodeLoad {
     in_flight: AtomicUsize,
     frames_sent: metrics::Counter,
     bytes_sent: metrics::Counter,
+    /// From the hand-over after the commit to the write to the socket, of the oldest frame of each write.
+    push_lag: metrics::Histogram,
 }
 
 impl NodeLoad {
@@ -34,6 +36,7 @@ impl NodeLoad {
             in_flight: AtomicUsize::new(0),
             frames_sent: metrics::counter!("nudge_frames_sent_total"),
             bytes_sent: metrics::counter!("nudge_bytes_sent_total"),
+            push_lag: metrics::histogram!("nudge_push_lag_seconds"),
         }
     }
 
@@ -188,13 +191,14 @@ impl SessionQueue {
         if state.ending.is_some() || state.items.is_empty() {
             return Taken { more: false, ending: state.ending };
         }
-        let (mut taken, mut frames, mut frame_bytes) = (0, 0, 0);
+        let (mut taken, mut frames, mut frame_bytes, mut oldest) = (0, 0, 0, None);
         while taken < max_bytes {
             let Some(item) = state.items.pop_front() else { break };
             taken += item.cost();
             if let Outgoing::Frame(frame) = &item {
                 frames += 1;
                 frame_bytes += frame.text.len() as u64;
+                oldest = oldest.or(Some(frame.handed_over));
             }
             write(item);
         }
@@ -209,6 +213,9 @@ impl SessionQueue {
         if frames > 0 {
             self.node.frames_sent.increment(frames);
             self.node.bytes_sent.increment(frame_bytes);
+        }
+        if let Some(oldest) = oldest {
+            self.node.push_lag.record(oldest.elapsed().as_secs_f64());
         }
         Taken { more, ending: None }
     }
@@ -288,7 +295,7 @@ mod tests {
     }
 
     fn frame(class: FrameClass, bytes: usize) -> Frame {
-        Frame { text: "x".repeat(bytes).into(), class }
+        Frame::new("x".repeat(bytes).into(), class)
     }
 
     fn stored(id: i64, bytes: usize) -> Frame {

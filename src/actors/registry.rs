@@ -7,7 +7,7 @@ mod actor;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::{Actor, Addr, Arbiter, Message};
 use tokio::sync::oneshot;
@@ -156,7 +156,7 @@ impl Registry {
         reason = "bounded by the counter here: the mailbox's own limit also counts SocketClosed, and a storm of \
                   disconnects must not refuse a commit's pushes"
     )]
-    pub fn notify(&self, batch: Vec<Notification>) -> Result<(), HandoverRefused> {
+    pub fn notify(&self, mut batch: Vec<Notification>) -> Result<(), HandoverRefused> {
         let backlog = &self.inner.backlog;
         if !self.inner.actor.connected() {
             return Err(HandoverRefused);
@@ -167,6 +167,8 @@ impl Registry {
         }
         let receivers = batch.iter().map(|notification| notification.receivers.len()).sum();
         backlog.receivers.fetch_add(receivers, Ordering::Relaxed);
+        let now = Instant::now();
+        batch.iter_mut().for_each(|notification| notification.frame.handed_over = now);
         self.inner.actor.do_send(Notify(batch));
         Ok(())
     }

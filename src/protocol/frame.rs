@@ -2,6 +2,7 @@
 //! (`contract/01` sections 9.2 and 10). A frame is serialised once and shared by all its receivers.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytestring::ByteString;
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub enum FrameClass {
 pub struct Frame {
     pub text: ByteString,
     pub class: FrameClass,
+    /// When it was handed over for delivery; when it was made, before that.
+    pub handed_over: Instant,
 }
 
 /// One frame for all sessions of the receivers, the unit that a commit hands to the registry.
@@ -57,6 +60,10 @@ struct TextFrame<'a> {
 }
 
 impl Frame {
+    pub fn new(text: ByteString, class: FrameClass) -> Frame {
+        Frame { text, class, handed_over: Instant::now() }
+    }
+
     /// An IM notification: the envelope around `payload`, as text inside the frame.
     ///
     /// # Errors
@@ -70,6 +77,6 @@ impl Frame {
         let envelope = Envelope { conversation_type: conversation as i32, content_type, payload };
         let content = serde_json::to_string(&envelope)?;
         let text = serde_json::to_string(&TextFrame { r#type: "im-notification", content: &content })?;
-        Ok(Frame { text: text.into(), class })
+        Ok(Frame::new(text.into(), class))
     }
 }

@@ -155,7 +155,7 @@ pub fn notification(users: &[i64], id: i64, bytes: usize) -> Notification {
 pub fn stored(id: i64, bytes: usize) -> Frame {
     let mut text = id.to_string();
     text.extend(std::iter::repeat_n(' ', bytes.saturating_sub(text.len())));
-    Frame { text: text.into(), class: FrameClass::Stored { stream: Stream::Private, id } }
+    Frame::new(text.into(), FrameClass::Stored { stream: Stream::Private, id })
 }
 
 pub async fn within<T>(future: impl Future<Output = T>) -> T {

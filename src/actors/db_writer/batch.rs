@@ -280,7 +280,9 @@ async fn execute(tx: &mut Tx<'_>, entries: &mut [Entry]) -> QueryResult<()> {
         _ => "START TRANSACTION; SAVEPOINT nudge_batch",
     };
     tx.db.run_text(begin).await?;
+    let locking = Instant::now();
     tx.lock(first_locks(entries)).await?;
+    metrics::histogram!("nudge_batch_lock_seconds").record(locking.elapsed().as_secs_f64());
     let mut rest = entries;
     while !rest.is_empty() {
         let count = rest.iter().take_while(|entry| entry.is_run()).count();
