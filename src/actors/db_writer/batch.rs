@@ -129,15 +129,9 @@ impl Writer {
     /// Nobody has been answered. First learn what happened, then run each command in a transaction of its own: what
     /// fails then fails alone.
     async fn recover(&mut self, entries: Vec<Entry>, failure: Failure) {
-        let cause = match failure {
-            Failure::NotCommitted(error) => error,
-            Failure::Unknown(error, outbox) => {
-                warn!(error = %error, "the answer to a commit is missing");
-                if self.was_committed().await {
-                    return self.conclude(entries, outbox);
-                }
-                error
-            }
+        let cause = match self.settle(failure).await {
+            Ok(outbox) => return self.conclude(entries, outbox),
+            Err(cause) => cause,
         };
         warn!(commands = entries.len(), error = %cause, "a batch failed, its commands run one by one");
         metrics::counter!("nudge_batches_failed_total").increment(1);
@@ -151,22 +145,29 @@ impl Writer {
             return entry.answer(Some(AppError::Unavailable));
         }
         let mut entries = vec![entry];
-        let failure = match self.attempt(&mut entries).await {
-            Ok(outbox) => return self.conclude(entries, outbox),
-            Err(failure) => failure,
+        let settled = match self.attempt(&mut entries).await {
+            Ok(outbox) => Ok(outbox),
+            Err(failure) => self.settle(failure).await,
         };
-        let cause = match failure {
-            Failure::NotCommitted(error) => error,
-            Failure::Unknown(error, outbox) => {
-                if self.was_committed().await {
-                    return self.conclude(entries, outbox);
+        match settled {
+            Ok(outbox) => self.conclude(entries, outbox),
+            Err(cause) => {
+                for entry in entries {
+                    error!(kind = entry.kind, error = %cause, "a command failed");
+                    entry.answer(Some(AppError::from_database(&cause)));
                 }
-                error
             }
-        };
-        for entry in entries {
-            error!(kind = entry.kind, error = %cause, "a command failed");
-            entry.answer(Some(AppError::from_database(&cause)));
+        }
+    }
+
+    /// What a failure came to: the outbox of a transaction that committed after all, or why it did not.
+    async fn settle(&mut self, failure: Failure) -> Result<Outbox, Error> {
+        match failure {
+            Failure::NotCommitted(error) => Err(error),
+            Failure::Unknown(error, outbox) => {
+                warn!(error = %error, "the answer to a commit is missing");
+                if self.was_committed().await { Ok(outbox) } else { Err(error) }
+            }
         }
     }
 
