@@ -7,10 +7,9 @@ use super::AppState;
 use super::caller::Caller;
 use super::input::{Params, optional_integer, state_cursor};
 use super::response::{Answer, Reply};
-use crate::db::conversation_reads::ConversationRead;
 use crate::domain::ids::deserialize_integer;
 use crate::protocol::payload::ConversationReadBody;
-use crate::service::conversation_reads as service;
+use crate::service::conversation_reads::{self as service, ConversationRead};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

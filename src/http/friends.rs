@@ -7,10 +7,10 @@ use super::AppState;
 use super::caller::Caller;
 use super::input::{Body, Params, check_length};
 use super::response::{Answer, Reply};
-use crate::db::friend_requests::Application;
 use crate::domain::ids::{RequestId, UserId};
 use crate::error::AppError;
-use crate::service::{Locks, friends as service};
+use crate::service::Locks;
+use crate::service::friends::{self as service, Application};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,7 +6,8 @@ use diesel::QueryResult;
 
 use super::Tx;
 use crate::config::MessageConfig;
-use crate::db::conversation_reads::{self as table, Advance, ConversationRead, PositionKey};
+pub use crate::db::conversation_reads::ConversationRead;
+use crate::db::conversation_reads::{self as table, Advance, PositionKey};
 use crate::db::{Db, private_messages};
 use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;

@@ -2,7 +2,8 @@
 
 use super::Tx;
 use super::private_messages::store_server_message;
-use crate::db::friend_requests::{self, AGREED, Application, UNHANDLED};
+pub use crate::db::friend_requests::Application;
+use crate::db::friend_requests::{self, AGREED, UNHANDLED};
 use crate::db::friends::{self, NewFriend};
 use crate::db::users::{self, STATUS_ENABLED};
 use crate::domain::content::ContentType;

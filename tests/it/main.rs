@@ -2,5 +2,9 @@
 //! Run them with `./scripts/test`, which starts the databases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod accounts;
+mod doors;
+mod logins;
+mod schema;
 mod story;
 mod support;

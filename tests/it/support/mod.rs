@@ -5,3 +5,6 @@ pub mod database_server;
 pub mod databases;
 pub mod ports;
 pub mod process;
+pub mod raw;
+pub mod server_api;
+pub mod tables;
