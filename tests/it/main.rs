@@ -6,5 +6,7 @@ mod accounts;
 mod doors;
 mod logins;
 mod schema;
+mod server_api;
 mod story;
 mod support;
+mod typing;
