@@ -77,7 +77,8 @@ fn pair_rows(backend: Backend, pairs: &[(UserId, UserId)]) -> String {
             sql.push_str("SELECT column1 AS u, column2 AS f FROM (VALUES ");
             for (index, (user, friend)) in pairs.iter().enumerate() {
                 sql.push_str(if index == 0 { "" } else { "," });
-                sql.push_str(&format!("({user}::bigint,{friend}::bigint)"));
+                // PostgreSQL casts before it negates, and the smallest number has no positive counterpart.
+                sql.push_str(&format!("(({user})::bigint,({friend})::bigint)"));
             }
             sql.push_str(") AS v");
             if backend == Backend::Sqlite {
