@@ -5,6 +5,7 @@ use nudge::config::{AuthConfig, Config};
 use serde_json::{Value, json};
 
 use crate::support::app::{Person, Setup, Socket, TestApp, befriend, data, eventually, server_api};
+use crate::support::barrier::told;
 use crate::support::databases::{Backend, on_every_database};
 use crate::support::raw::{answer, code, code_of, code_of_token, redacted, visit};
 use crate::support::server_api::set_enabled;
@@ -189,7 +190,7 @@ async fn a_session_of_somebody_else_cannot_be_closed(backend: Backend) {
     let mut bobs = bob.connect().await;
     let id = session_of(&alice, "phone").await;
     assert_eq!(bob.delete(&format!("/im/session/close?id={id}")).await, false);
-    assert_eq!((alices.drain().await, bobs.drain().await), (vec![], vec![]));
+    assert_eq!((told(&app, &alice, &mut alices).await, told(&app, &bob, &mut bobs).await), (vec![], vec![]));
     assert_eq!(bob.get("/im/session/list").await.as_array().unwrap().len(), 1, "he sees his own only");
 }
 

@@ -3,8 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod accounts;
+mod bad_input;
 mod doors;
 mod logins;
+mod private_history;
+mod private_send;
+mod read_pull;
+mod reads;
 mod schema;
 mod server_api;
 mod story;

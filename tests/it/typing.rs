@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::app::{ManualClock, Person, Push, Setup, Socket, TestApp, befriend};
+use crate::support::barrier::told;
 use crate::support::databases::{Backend, on_every_database};
 use crate::support::raw::code_of;
 use crate::support::tables::{fingerprint, open};
@@ -28,18 +29,9 @@ async fn type_to(sender: &Person, receiver: &Person) -> i64 {
     code_of(sender, "PUT", &format!("/im/message/private/typing?receiverId={}", receiver.id)).await
 }
 
-/// How often a socket was told of typing before now. A signal has no row to wait for: it is on its way when the call is
-/// answered, and the pushes of one socket come in order, so a message sent after it comes after it.
-async fn told(socket: &mut Socket, from: &Person, to: &Person) -> usize {
-    let marker = from.send(to, "marker").await;
-    let mut count = 0;
-    loop {
-        let push = socket.next().await;
-        if push.payload == marker {
-            return count;
-        }
-        count += usize::from(push.content_type == TYPING);
-    }
+/// How often a socket was told of typing before now.
+async fn count_told(app: &TestApp, person: &Person, socket: &mut Socket) -> usize {
+    told(app, person, socket).await.iter().filter(|push| push.content_type == TYPING).count()
 }
 
 async fn a_friend_sees_typing_on_every_device(backend: Backend) {
@@ -54,7 +46,7 @@ async fn a_friend_sees_typing_on_every_device(backend: Backend) {
         let expected = Push { conversation_type: 0, content_type: TYPING, payload: payload.clone() };
         assert_eq!(socket.next().await, expected);
     }
-    assert_eq!(told(&mut own, &alice, &bob).await, 0, "the typist's own devices are not told");
+    assert_eq!(count_told(&app, &alice, &mut own).await, 0, "the typist's own devices are not told");
 }
 
 async fn typing_is_told_once_a_second_for_each_pair(backend: Backend) {
@@ -67,18 +59,18 @@ async fn typing_is_told_once_a_second_for_each_pair(backend: Backend) {
     for _ in 0..5 {
         assert_eq!(type_to(&alice, &bob).await, 0, "a throttled call answers as any other");
     }
-    assert_eq!(told(&mut bobs, &alice, &bob).await, 1);
+    assert_eq!(count_told(&app, &bob, &mut bobs).await, 1);
     // Other pairs are not affected, nor is the other direction.
     assert_eq!((type_to(&alice, &carol).await, type_to(&bob, &alice).await), (0, 0));
-    assert_eq!(told(&mut carols, &alice, &carol).await, 1);
-    assert_eq!(told(&mut alices, &bob, &alice).await, 1);
+    assert_eq!(count_told(&app, &carol, &mut carols).await, 1);
+    assert_eq!(count_told(&app, &alice, &mut alices).await, 1);
 
     clock.jump(999);
     type_to(&alice, &bob).await;
-    assert_eq!(told(&mut bobs, &alice, &bob).await, 0);
+    assert_eq!(count_told(&app, &bob, &mut bobs).await, 0);
     clock.jump(1);
     type_to(&alice, &bob).await;
-    assert_eq!(told(&mut bobs, &alice, &bob).await, 1);
+    assert_eq!(count_told(&app, &bob, &mut bobs).await, 1);
 }
 
 async fn only_friends_are_told(backend: Backend) {
@@ -99,7 +91,7 @@ async fn only_friends_are_told(backend: Backend) {
     open(&app.database.url).await.run_text(&unblock).await.unwrap();
     // A refused call is not a told one: the next one within the second is.
     assert_eq!(type_to(&alice, &bob).await, 0);
-    assert_eq!(told(&mut bobs, &alice, &bob).await, 1);
+    assert_eq!(count_told(&app, &bob, &mut bobs).await, 1);
 }
 
 async fn typing_is_not_stored(backend: Backend) {
@@ -113,6 +105,7 @@ async fn typing_is_not_stored(backend: Backend) {
     assert_eq!(bob.pull_all(100).await, newest);
     assert_eq!(fingerprint(&app.database.url).await, before);
     let sent = alice.send(&bob, "after").await;
-    assert_eq!(bob.connect().await.drain().await, vec![], "who comes later is not told");
     assert_eq!(online.next().await.payload, sent);
+    let mut late = bob.connect().await;
+    assert_eq!(told(&app, &bob, &mut late).await, vec![], "who comes later is not told");
 }
