@@ -5,6 +5,7 @@
 mod accounts;
 mod bad_input;
 mod doors;
+mod frames;
 mod logins;
 mod private_history;
 mod private_send;
