@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
+
 /// Shared state of health. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Health(Arc<State>);
@@ -11,6 +13,7 @@ pub struct Health(Arc<State>);
 struct State {
     writer: AtomicBool,
     stopping: AtomicBool,
+    failed: Notify,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -31,6 +34,17 @@ impl Health {
 
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::Acquire)
+    }
+
+    /// A part that everything depends on has died: the server must end, and somebody start it anew.
+    pub fn fail(&self) {
+        self.set_stopping();
+        self.0.failed.notify_one();
+    }
+
+    /// Waits for [`Health::fail`].
+    pub async fn failed(&self) {
+        self.0.failed.notified().await;
     }
 
     pub fn is_ready(&self) -> bool {

@@ -77,8 +77,13 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     if registration {
         println!("Try next: register a user and sign in as README.md shows, or look at http://{address}/readyz");
     }
-    shutdown::requested().await?;
+    let health = server.state().health.clone();
+    let failed = tokio::select! {
+        requested = shutdown::requested() => { requested?; false }
+        () = health.failed() => true,
+    };
     server.stop().await;
+    anyhow::ensure!(!failed, "a part that everything depends on has died; see the log");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use actix_web::{App, HttpServer, web};
 use anyhow::{Context, bail};
 use rand::Rng;
 use tokio::task::JoinHandle;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use tracing_actix_web::TracingLogger;
 
 use crate::actors::db_reader::DbReaders;
@@ -36,6 +36,8 @@ const CLEANUP_ROWS: i64 = 500;
 const HTTP_STOP_SECONDS: u64 = 10;
 /// Time between requests after which a connection is closed. Client pools must give up earlier.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// What a connection may hold of encoded answers and frames before it must write; kept after a burst.
+const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
 /// What tests replace.
 #[derive(Default)]
@@ -148,6 +150,7 @@ fn serve(state: web::Data<AppState>, lock: Option<File>) -> anyhow::Result<Serve
     .backlog(4_096)
     .max_connections(config.websocket.max_connections.div_ceil(workers))
     .keep_alive(KEEP_ALIVE)
+    .h1_write_buffer_size(WRITE_BUFFER_BYTES)
     .tcp_nodelay(true)
     .shutdown_timeout(HTTP_STOP_SECONDS)
     .disable_signals()
@@ -182,6 +185,11 @@ async fn run_jobs(state: web::Data<AppState>) {
     loop {
         ticks.tick().await;
         telemetry::tidy_metrics();
+        if !state.registry.is_running() || !state.writer.is_running() {
+            error!("a part that everything depends on has died");
+            state.health.fail();
+            return;
+        }
         run += 1;
         if run % RUNS_PER_CLEANUP != 0 {
             continue;

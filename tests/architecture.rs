@@ -16,9 +16,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["actors", "service", "domain", "protocol", "clock", "config", "error", "health", "telemetry"]),
     ("client", &["domain", "protocol"]),
 ];
-/// The only actors that hold connections, and all that they need of `db`: no table, no query.
+/// The only actors that hold connections, and all that they need of `db`: the connection, its counters, and what an
+/// error means. No table, no query.
 const CONNECTION_ACTORS: [&str; 2] = ["src/actors/db_writer/", "src/actors/db_reader.rs"];
-const CONNECTION_ITEMS: [&str; 4] = ["Db", "connect", "sequence", "is_unique_violation"];
+const CONNECTION_ITEMS: [&str; 6] =
+    ["Db", "connect", "sequence", "is_unique_violation", "is_connection_lost", "no_answer"];
 /// Layers that run without an actor system.
 const NO_ACTIX: [&str; 4] = ["domain", "protocol", "db", "service"];
 /// Ways to write SQL that need no string.

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Message, WrapFuture};
-use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
 use diesel::result::Error;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -14,12 +13,14 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use crate::config::DatabaseConfig;
-use crate::db::Db;
 use crate::db::connect::{Role, Source};
+use crate::db::{Db, is_connection_lost, no_answer};
 use crate::error::AppError;
 
 /// Interval at which an idle connection is used, so that a server's idle limit does not close it.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
+/// Longest wait for an answer of the database, above its own limit of 10 s for a statement.
+const ANSWER_LIMIT: Duration = Duration::from_secs(12);
 /// How long a caller waits for a read that was begun before its deadline.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -157,7 +158,7 @@ impl Connected {
         }
         match self.attempt(&mut *work).await {
             Ok(()) => work.answer(None),
-            Err(Error::DatabaseError(ClosedConnection | UnableToSendCommand, _)) => {
+            Err(error) if is_connection_lost(&error) => {
                 // The connection broke, perhaps long ago: that says nothing about the database of now.
                 match self.attempt(&mut *work).await {
                     Ok(()) => work.answer(None),
@@ -173,18 +174,19 @@ impl Connected {
             Some(db) => db,
             None => self.source.connect(Role::Reader).await.map_err(|error| {
                 warn!(error = format!("{error:#}"), "a reader cannot reach the database");
-                Error::DatabaseError(UnableToSendCommand, Box::new("the database cannot be reached".to_owned()))
+                no_answer()
             })?,
         };
         // Put back only after a success: a connection whose statement failed is not worth the doubt.
-        work.execute(&mut db).await?;
+        let executed = tokio::time::timeout(ANSWER_LIMIT, work.execute(&mut db)).await;
+        executed.unwrap_or_else(|_| Err(no_answer()))?;
         self.db = Some(db);
         Ok(())
     }
 
     async fn ping(&mut self) {
         if let Some(db) = self.db.as_mut()
-            && db.ping().await.is_err()
+            && !matches!(tokio::time::timeout(ANSWER_LIMIT, db.ping()).await, Ok(Ok(())))
         {
             self.db = None;
         }

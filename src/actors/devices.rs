@@ -1,4 +1,4 @@
-//! The device set of one online user: puts frames into the outbox of each session and cuts those that do not read.
+//! The device set of one online user: puts frames into the queue of each session and cuts those that do not read.
 //!
 //! Started by the registry with the user's first session, on the registry's thread, and stopped by it when the user's
 //! last socket is gone; never by itself. It cannot freeze: it waits for no socket.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message};
 
-use crate::actors::outbox::Pushed;
+use crate::actors::queue::Pushed;
 use crate::actors::session::{SessionHandle, SessionInfo};
 use crate::domain::ids::SessionId;
 use crate::protocol::frame::Frame;
@@ -74,10 +74,10 @@ impl UserDevices {
     fn cut_stalled(&self) -> bool {
         let mut waiting = false;
         for device in &self.sessions {
-            if device.handle.outbox.cut_if_stalled(self.stall_timeout) {
+            if device.handle.queue.cut_if_stalled(self.stall_timeout) {
                 device.handle.wake();
             }
-            waiting |= device.handle.outbox.in_flight() > 0;
+            waiting |= device.handle.queue.in_flight() > 0;
         }
         waiting
     }
@@ -97,7 +97,7 @@ impl Handler<Deliver> for UserDevices {
     fn handle(&mut self, Deliver(frame): Deliver, ctx: &mut Self::Context) {
         let mut queued = false;
         for device in &self.sessions {
-            match device.handle.outbox.push(&frame) {
+            match device.handle.queue.push(&frame) {
                 Pushed::Queued { wake } => {
                     queued = true;
                     if wake {

@@ -3,12 +3,12 @@
 //!
 //! Whoever pushes holds a [`Registry`]; the HTTP layer opens sockets with [`open_session`] and prepares accepted
 //! connections with [`prepare_connection`]. Nothing here knows SQL or routes. What is queued for a session lives in its
-//! [`outbox`], which any part may close; the actors' messages only say that it changed.
+//! [`queue`], which any part may close; the actors' messages only say that it changed.
 
 pub mod db_reader;
 pub mod db_writer;
 mod devices;
-pub mod outbox;
+pub mod queue;
 mod registry;
 pub mod session;
 mod transport;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use actix::{Actor, Addr, Arbiter, Message};
 use tokio::sync::oneshot;
 
-use crate::actors::outbox::{NodeLoad, Outbox};
+use crate::actors::queue::{NodeLoad, SessionQueue};
 use crate::actors::session::{Attachment, SessionHandle, SessionIdentity, SessionInfo};
 use crate::config::WebSocketConfig;
 use crate::domain::ids::{LoginId, SessionId, UserId};
@@ -198,11 +198,11 @@ impl Registry {
     pub async fn attach(&self, request: Attach) -> Result<Attachment, AttachRefused> {
         // The guard comes first: if this future is dropped while it waits, the registry is told all the same, and its
         // message cannot overtake the request.
-        let attachment = Attachment { registry: self.clone(), outbox: request.handle.outbox.clone() };
+        let attachment = Attachment { registry: self.clone(), queue: request.handle.queue.clone() };
         match self.inner.actor.send(request).await.unwrap_or(Err(AttachRefused::Stopping)) {
             Ok(()) => Ok(attachment),
             Err(refused) => {
-                attachment.outbox.discard();
+                attachment.queue.discard();
                 Err(refused)
             }
         }
@@ -239,20 +239,21 @@ impl Registry {
         }
     }
 
-    /// A fresh outbox, and with it a fresh session id.
-    pub(super) fn new_outbox(&self, user: UserId) -> Arc<Outbox> {
+    /// A fresh queue, and with it a fresh session id.
+    pub(super) fn new_queue(&self, user: UserId) -> Arc<SessionQueue> {
         let session = SessionId(self.inner.next_session.fetch_add(1, Ordering::Relaxed));
-        Arc::new(Outbox::new(user, session, self.inner.config.max_in_flight_bytes, self.inner.node.clone()))
+        Arc::new(SessionQueue::new(user, session, self.inner.config.max_in_flight_bytes, self.inner.node.clone()))
     }
 
-    /// Only [`Attachment`] calls this and [`Registry::socket_closed`].
-    pub(super) fn session_ended(&self, outbox: &Outbox) {
-        outbox.end_without_close(Duration::from_millis(self.inner.config.stall_timeout_ms));
+    /// Nothing more is queued for the session. Only [`Attachment`] calls this and [`Registry::socket_closed`].
+    pub(super) fn session_ended(&self, queue: &SessionQueue) {
+        queue.end_without_close(Duration::from_millis(self.inner.config.stall_timeout_ms));
     }
 
-    pub(super) fn socket_closed(&self, outbox: &Outbox) {
-        self.session_ended(outbox);
-        self.send_always(SocketClosed { user: outbox.user(), session: outbox.session() });
+    /// Once per attachment.
+    pub(super) fn socket_closed(&self, queue: &SessionQueue) {
+        self.session_ended(queue);
+        self.send_always(SocketClosed { user: queue.user(), session: queue.session() });
     }
 
     /// For what must never be refused.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use actix::{Message, Recipient};
 
-use crate::actors::outbox::{Ending, Outbox};
+use crate::actors::queue::{Ending, SessionQueue};
 use crate::actors::registry::Registry;
 use crate::domain::ids::{LoginId, SessionId, UserId};
 use crate::protocol::close::CloseReason;
 
-/// Tells a session that its outbox has frames or was closed. One is under way at most, so a mailbox cannot grow.
+/// Tells a session that its queue has frames or was closed. One is under way at most, so a mailbox cannot grow.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct OutboxChanged;
+pub struct QueueChanged;
 
 /// Who opens a session. The caller has checked the token and bounded the texts.
 #[derive(Clone, Debug)]
@@ -45,23 +45,23 @@ pub struct SessionInfo {
 /// Closes one session from anywhere. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionHandle {
-    pub(super) outbox: Arc<Outbox>,
-    pub(super) session: Recipient<OutboxChanged>,
+    pub(super) queue: Arc<SessionQueue>,
+    pub(super) session: Recipient<QueueChanged>,
 }
 
 impl SessionHandle {
     pub fn id(&self) -> SessionId {
-        self.outbox.session()
+        self.queue.session()
     }
 
     pub fn user(&self) -> UserId {
-        self.outbox.user()
+        self.queue.user()
     }
 
     /// Ends the session: what is queued is freed, nothing more is queued, and the peer gets the close frame as soon as
     /// it reads. Answers false if the session had ended before.
     pub fn close(&self, reason: CloseReason) -> bool {
-        let first = self.outbox.end(Ending::Server(reason));
+        let first = self.queue.end(Ending::Server(reason));
         if first {
             self.wake();
         }
@@ -70,7 +70,7 @@ impl SessionHandle {
 
     /// A full mailbox refuses the message, which then is not needed: what fills it wakes the session too.
     pub(super) fn wake(&self) {
-        let _ = self.session.try_send(OutboxChanged);
+        let _ = self.session.try_send(QueueChanged);
     }
 }
 
@@ -78,18 +78,18 @@ impl SessionHandle {
 /// gone, however that came, the registry is told, exactly once.
 pub struct Attachment {
     pub(super) registry: Registry,
-    pub(super) outbox: Arc<Outbox>,
+    pub(super) queue: Arc<SessionQueue>,
 }
 
 impl Attachment {
     /// The session's actor has ended; its socket may still linger.
     pub(super) fn session_ended(&self) {
-        self.registry.session_ended(&self.outbox);
+        self.registry.session_ended(&self.queue);
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.registry.socket_closed(&self.outbox);
+        self.registry.socket_closed(&self.queue);
     }
 }

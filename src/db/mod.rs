@@ -50,6 +50,7 @@ impl SpawnBlocking for Inline {
 pub type SqliteConn = SyncConnectionWrapper<SqliteConnection, Inline>;
 
 /// The connection of one backend.
+#[allow(clippy::large_enum_variant, reason = "there are a handful of connections, and they are not moved in bulk")]
 pub enum Connection {
     Sqlite(SqliteConn),
     Postgres(AsyncPgConnection),
@@ -282,4 +283,16 @@ impl Db {
 /// Whether the error says that a unique key exists already; the transaction goes on after a savepoint rollback.
 pub fn is_unique_violation(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
+}
+
+/// The error of a database that cannot be reached or does not answer.
+pub fn no_answer() -> Error {
+    let text = "the database does not answer".to_owned();
+    Error::DatabaseError(DatabaseErrorKind::UnableToSendCommand, Box::new(text))
+}
+
+/// Whether the error is about the connection and says nothing about the statement.
+pub fn is_connection_lost(error: &Error) -> bool {
+    use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
+    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
 }

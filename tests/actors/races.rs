@@ -81,3 +81,24 @@ async fn two_thousand_abrupt_disconnects_leave_nothing() {
     server.wait_for_sessions(0).await;
     assert!(descriptors() <= before + 5, "{} descriptors, {before} before", descriptors());
 }
+
+#[actix_web::test]
+async fn a_refused_handover_is_healed_by_a_resync() {
+    let server = TestServer::start(WebSocketConfig::default()).await;
+    let mut client = server.connect(1).await;
+    // Receivers that are not here keep the registry busy for a moment.
+    let absent: Vec<i64> = (1_000..1_000_000).collect();
+    server.registry.notify(vec![notification(&absent, 0, 1)]).unwrap();
+    let refused = (1..10_000).any(|id| server.registry.notify(vec![notification(&[1], id, 10)]).is_err());
+    assert!(refused, "the registry takes everything");
+    server.registry.resync_all();
+    let mut last = 0;
+    let code = loop {
+        match client.next_id().await {
+            Ok(id) => assert_eq!(id, std::mem::replace(&mut last, id) + 1),
+            Err(code) => break code,
+        }
+    };
+    assert_eq!(code, 4010);
+    server.wait_for_sessions(0).await;
+}

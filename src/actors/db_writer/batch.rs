@@ -21,6 +21,11 @@ use crate::service::{Locks, Outbox, Tx};
 
 /// Longest pause between two attempts to reach the database.
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
+/// Longest wait for an answer of the database, above its own limit of 15 s for a statement: a database that is frozen,
+/// or a network that swallows everything, answers never.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// The same for what takes no time at all on a database that works.
+const SHORT_ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// A command that takes longer is worth a line in the log.
 const SLOW_COMMAND: Duration = Duration::from_millis(100);
 
@@ -69,16 +74,17 @@ impl Writer {
         self.batch += 1;
         let started = Instant::now();
         let mut tx = Tx::new(&mut db, self.clock.now(), &self.config);
-        let outbox = match execute(&mut tx, entries).await {
-            Ok(()) => tx.finish(&self.row, self.batch).await,
-            Err(error) => Err(error),
-        };
+        let outbox = within(ANSWER_LIMIT, async {
+            execute(&mut tx, entries).await?;
+            tx.finish(&self.row, self.batch).await
+        });
+        let outbox = outbox.await;
         metrics::histogram!("nudge_batch_size").record(entries.len() as f64);
         metrics::histogram!("nudge_batch_execute_seconds").record(started.elapsed().as_secs_f64());
         // The connection is only put back after a commit: whatever went wrong, its transaction ends with it.
         let outbox = outbox.map_err(Failure::NotCommitted)?;
         let committing = Instant::now();
-        let committed = db.commit_batch().await;
+        let committed = within(ANSWER_LIMIT, db.commit_batch()).await;
         metrics::histogram!("nudge_batch_commit_seconds").record(committing.elapsed().as_secs_f64());
         match committed {
             Ok(()) => {
@@ -116,7 +122,7 @@ impl Writer {
                 error
             }
         };
-        if let ([_], false) = (entries.as_slice(), is_connection_lost(&cause)) {
+        if let ([_], false) = (entries.as_slice(), crate::db::is_connection_lost(&cause)) {
             if let Some(entry) = entries.pop() {
                 error!(kind = entry.kind, error = %cause, "a command failed");
                 entry.answer(Some(AppError::from_database(&cause)));
@@ -161,7 +167,7 @@ impl Writer {
         loop {
             self.connect(None).await;
             let Some(db) = self.db.as_mut() else { continue };
-            match last_batch(db, &row).await {
+            match within(ANSWER_LIMIT, last_batch(db, &row)).await {
                 Ok(number) => {
                     info!(batch = self.batch, committed = number >= self.batch, "the outcome of a commit is known");
                     return number >= self.batch;
@@ -178,7 +184,7 @@ impl Writer {
     async fn connect_for(&mut self, entries: &[Entry]) -> QueryResult<()> {
         let last = entries.iter().map(|entry| entry.deadline).max();
         self.connect(last).await;
-        if self.db.is_some() { Ok(()) } else { Err(unreachable_error()) }
+        if self.db.is_some() { Ok(()) } else { Err(crate::db::no_answer()) }
     }
 
     /// Tries to connect, with growing pauses, until `until` (for ever without it).
@@ -186,7 +192,8 @@ impl Writer {
         let mut pause = Duration::from_millis(20);
         while self.db.is_none() {
             self.health.set_writer(false);
-            match self.open().await {
+            let opened = tokio::time::timeout(ANSWER_LIMIT, self.open()).await;
+            match opened.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer"))) {
                 Ok(db) => self.db = Some(db),
                 Err(error) => {
                     warn!(error = format!("{error:#}"), "the database cannot be reached");
@@ -215,7 +222,7 @@ impl Writer {
     /// Keeps an idle connection alive, and notices that the database has gone.
     pub async fn ping(&mut self) {
         if let Some(db) = self.db.as_mut()
-            && let Err(error) = db.ping().await
+            && let Err(error) = within(SHORT_ANSWER_LIMIT, db.ping()).await
         {
             warn!(error = %error, "the writer lost its connection");
             self.db = None;
@@ -231,14 +238,9 @@ async fn last_batch(db: &mut Db, row: &str) -> QueryResult<i64> {
     Ok(number)
 }
 
-fn unreachable_error() -> Error {
-    let kind = diesel::result::DatabaseErrorKind::UnableToSendCommand;
-    Error::DatabaseError(kind, Box::new("the database cannot be reached".to_owned()))
-}
-
-fn is_connection_lost(error: &Error) -> bool {
-    use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
-    matches!(error, Error::DatabaseError(ClosedConnection | UnableToSendCommand, _))
+/// Fails a wait for the database that takes longer than `limit`. Its connection must not be used again.
+async fn within<T>(limit: Duration, answer: impl Future<Output = QueryResult<T>>) -> QueryResult<T> {
+    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(crate::db::no_answer()))
 }
 
 /// Runs the commands in order: neighbours on the set-based path as one run, any other in a savepoint.

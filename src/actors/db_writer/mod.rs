@@ -85,6 +85,11 @@ impl DbWriter {
         self.limits.waiting()
     }
 
+    /// False when the writer's actor has died, which only a defect can cause.
+    pub fn is_running(&self) -> bool {
+        self.address.connected()
+    }
+
     /// Sends a private message, together with whatever else waits.
     ///
     /// # Errors

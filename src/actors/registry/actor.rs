@@ -19,7 +19,7 @@ use super::{
     ListSessions, Notify, SocketClosed, Which,
 };
 use crate::actors::devices::{AddSession, Deliver, Device, RemoveSession, StopDevices, UserDevices};
-use crate::actors::outbox::NodeLoad;
+use crate::actors::queue::NodeLoad;
 use crate::actors::session::SessionInfo;
 use crate::config::WebSocketConfig;
 use crate::domain::ids::UserId;
@@ -73,8 +73,7 @@ impl RegistryActor {
         if self.node.in_flight() <= limit {
             return;
         }
-        let mut by_size: Vec<_> =
-            self.all_sessions().map(|device| (device.handle.outbox.in_flight(), device)).collect();
+        let mut by_size: Vec<_> = self.all_sessions().map(|device| (device.handle.queue.in_flight(), device)).collect();
         by_size.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         for (bytes, device) in by_size {
             if bytes == 0 || self.node.in_flight() <= limit - limit / 8 {
@@ -180,7 +179,7 @@ impl Handler<Broadcast> for RegistryActor {
 impl Handler<CloseSessions> for RegistryActor {
     type Result = ();
 
-    /// Closes the outboxes themselves: frames on their way through the device sets then find them closed.
+    /// Closes the queues themselves: frames on their way through the device sets then find them closed.
     fn handle(&mut self, CloseSessions { which, reason }: CloseSessions, _: &mut Self::Context) {
         let (user, logins) = match which {
             Which::All => {
@@ -231,6 +230,7 @@ impl Handler<Attach> for RegistryActor {
         });
         let device = Arc::new(Device { info, handle });
         user.devices.do_send(AddSession(device.clone()));
+        tracing::debug!(user.id = identity.user.0, session.id = device.info.id.0, "session attached");
         user.sessions.push(device);
         self.sessions += 1;
         self.publish_counts();
@@ -263,7 +263,7 @@ impl Handler<ListSessions> for RegistryActor {
 
     fn handle(&mut self, ListSessions(user): ListSessions, _: &mut Self::Context) -> Self::Result {
         let sessions = self.users.get(&user).map(|user| user.sessions.as_slice()).unwrap_or_default();
-        let open = sessions.iter().filter(|device| device.handle.outbox.ending().is_none());
+        let open = sessions.iter().filter(|device| device.handle.queue.ending().is_none());
         MessageResult(open.map(|device| device.info.clone()).collect())
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! [`open_session`] starts the actor, one per socket, on the worker that serves the connection. It is polled only while
 //! its socket takes bytes: nothing else may depend on it, and a peer that does not read is cut from outside, by the
-//! outbox limits and by the kernel (`TCP_USER_TIMEOUT`). It ends with its socket.
+//! queue limits and by the kernel (`TCP_USER_TIMEOUT`). It ends with its socket.
 //!
 //! Inbound: text `ping` is answered, any other text is ignored (fragmented or not, it must be UTF-8); a binary message
 //! is a protocol error (1002), since no client of this protocol sends one.
@@ -28,9 +28,9 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::actors::outbox::{Ending, Outbox, Outgoing};
+use crate::actors::queue::{Ending, Outgoing, SessionQueue};
 use crate::actors::registry::{Attach, AttachRefused, Registry};
-use crate::actors::session::{Attachment, OutboxChanged, SessionHandle, SessionIdentity};
+use crate::actors::session::{Attachment, QueueChanged, SessionHandle, SessionIdentity};
 use crate::config::WebSocketConfig;
 use crate::protocol::close::CloseReason;
 
@@ -39,8 +39,8 @@ use guard::{Gate, GuardedPayload};
 /// Bytes that the kernel queues for a peer that does not read. Smaller costs throughput on long lines.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Bytes encoded in one turn: enough to share a write among many frames, little enough that a stalled peer's frames
-/// stay in the outbox, where a cut frees them.
-const WRITE_BYTES: usize = 32 << 10;
+/// stay in the queue, where a cut frees them.
+const WRITE_BYTES: usize = 16 << 10;
 
 /// Why no session was opened; the HTTP layer answers 400, 429 or 503.
 #[derive(Debug, thiserror::Error)]
@@ -74,10 +74,10 @@ pub async fn open_session(
     identity: SessionIdentity,
 ) -> Result<OpenSession, OpenError> {
     let gate = Rc::new(Gate::default());
-    let outbox = registry.new_outbox(identity.user);
+    let queue = registry.new_queue(identity.user);
     let attachment = AttachmentSlot::default();
     let session = Session {
-        outbox: outbox.clone(),
+        queue: queue.clone(),
         gate: gate.clone(),
         attachment: attachment.clone(),
         connection: request.conn_data::<AttachmentSlot>().cloned(),
@@ -91,7 +91,7 @@ pub async fn open_session(
         .frame_size(config.max_frame_bytes)
         .start_with_addr()
         .map_err(OpenError::Handshake)?;
-    let handle = SessionHandle { outbox, session: actor.recipient() };
+    let handle = SessionHandle { queue, session: actor.recipient() };
     match registry.attach(Attach { identity, handle: handle.clone() }).await {
         Ok(attached) => attachment.hold(Arc::new(attached)),
         Err(AttachRefused::TooManySessions) => return Err(OpenError::TooManySessions),
@@ -101,7 +101,8 @@ pub async fn open_session(
 }
 
 /// For `HttpServer::on_connect`: [`prepare_socket`], and a place in the connection for the attachment of its session.
-/// Without that place a session stops counting when its actor ends, although its socket may linger.
+/// Without that place a session stops counting when its actor ends, although its socket may linger. The server should
+/// also set `h1_write_buffer_size` to 16 KiB: what a connection keeps after a burst depends on it.
 pub fn prepare_connection(connection: &dyn Any, data: &mut Extensions, config: &WebSocketConfig) {
     if let Some(stream) = connection.downcast_ref::<TcpStream>() {
         prepare_socket(stream, config);
@@ -136,7 +137,7 @@ impl AttachmentSlot {
 
 /// One WebSocket.
 struct Session {
-    outbox: Arc<Outbox>,
+    queue: Arc<SessionQueue>,
     gate: Rc<Gate>,
     attachment: AttachmentSlot,
     connection: Option<AttachmentSlot>,
@@ -150,7 +151,7 @@ struct Session {
 impl Session {
     /// Sends the close frame and ends. What is queued is not written any more.
     fn close(&self, reason: CloseReason, ctx: &mut WebsocketContext<Self>) {
-        self.outbox.end(Ending::Server(reason));
+        self.queue.end(Ending::Server(reason));
         Self::write_close(reason, ctx);
     }
 
@@ -162,7 +163,7 @@ impl Session {
 
     /// Writes a turn's worth of what waits, or the close frame. Answers whether more waits.
     fn write_waiting(&self, ctx: &mut WebsocketContext<Self>) -> bool {
-        let taken = self.outbox.take(WRITE_BYTES, |item| match item {
+        let taken = self.queue.take(WRITE_BYTES, |item| match item {
             Outgoing::Frame(frame) => ctx.text(frame.text),
             Outgoing::TextPong => ctx.text("pong"),
             Outgoing::Ping => ctx.ping(b""),
@@ -185,7 +186,7 @@ impl Session {
         } else if now.duration_since(self.last_sign_of_life) >= self.ping_interval * 2 {
             self.close(CloseReason::HeartbeatTimeout, ctx);
         } else {
-            self.outbox.push_control(Outgoing::Ping);
+            self.queue.push_control(Outgoing::Ping);
         }
         now + left.min(self.ping_interval)
     }
@@ -198,7 +199,7 @@ impl Session {
     fn on_text(&self, text: &[u8]) {
         // Anything else is ignored, as in `contract/01` section 9.2.
         if text == b"ping" {
-            self.outbox.push_control(Outgoing::TextPong);
+            self.queue.push_control(Outgoing::TextPong);
         }
     }
 
@@ -227,10 +228,10 @@ impl Session {
             Message::Text(text) => self.on_text(text.as_bytes()),
             Message::Binary(_) => self.close(CloseReason::ProtocolError, ctx),
             Message::Continuation(item) => self.on_fragment(item, ctx),
-            Message::Ping(payload) => self.outbox.push_control(Outgoing::Pong(payload)),
+            Message::Ping(payload) => self.queue.push_control(Outgoing::Pong(payload)),
             Message::Pong(_) | Message::Nop => {}
             Message::Close(reason) => {
-                self.outbox.end(Ending::Client);
+                self.queue.end(Ending::Client);
                 // The same code goes back (RFC 6455 section 5.5.1).
                 ctx.close(reason.map(|reason| reason.code.into()));
                 ctx.stop();
@@ -262,11 +263,11 @@ impl Actor for Session {
     }
 }
 
-impl Handler<OutboxChanged> for Session {
+impl Handler<QueueChanged> for Session {
     type Result = ();
 
-    /// Being polled is all that is needed: [`Pulse`] looks into the outbox.
-    fn handle(&mut self, _: OutboxChanged, _: &mut Self::Context) {}
+    /// Being polled is all that is needed: [`Pulse`] looks into the queue.
+    fn handle(&mut self, _: QueueChanged, _: &mut Self::Context) {}
 }
 
 impl StreamHandler<Result<Message, ProtocolError>> for Session {

@@ -100,7 +100,7 @@ pub(super) enum Pushed {
     Closed,
 }
 
-/// What the session got from one [`Outbox::take`].
+/// What the session got from one [`SessionQueue::take`].
 pub(super) struct Taken {
     /// More is waiting.
     pub more: bool,
@@ -109,7 +109,7 @@ pub(super) struct Taken {
 }
 
 /// The queue of one session.
-pub struct Outbox {
+pub struct SessionQueue {
     user: UserId,
     session: SessionId,
     limit: usize,
@@ -128,9 +128,9 @@ struct State {
     ending: Option<Ending>,
 }
 
-impl Outbox {
-    pub(super) fn new(user: UserId, session: SessionId, limit: usize, node: Arc<NodeLoad>) -> Outbox {
-        Outbox { user, session, limit, node, state: Mutex::default() }
+impl SessionQueue {
+    pub(super) fn new(user: UserId, session: SessionId, limit: usize, node: Arc<NodeLoad>) -> SessionQueue {
+        SessionQueue { user, session, limit, node, state: Mutex::default() }
     }
 
     pub fn user(&self) -> UserId {
@@ -219,7 +219,7 @@ impl Outbox {
         self.end_locked(&mut self.state(), ending)
     }
 
-    /// Ends the session because its connection is gone. Where the kernel was faster than [`Outbox::cut_if_stalled`] to
+    /// Ends the session because its connection is gone. Where the kernel was faster than [`SessionQueue::cut_if_stalled`] to
     /// drop a peer that does not read, the peer was a slow one all the same.
     pub(super) fn end_without_close(&self, stall_timeout: Duration) {
         let mut state = self.state();
@@ -283,8 +283,8 @@ mod tests {
     use super::*;
     use crate::protocol::frame::Stream;
 
-    fn outbox(limit: usize) -> Outbox {
-        Outbox::new(UserId(1), SessionId(1), limit, Arc::new(NodeLoad::new()))
+    fn queue(limit: usize) -> SessionQueue {
+        SessionQueue::new(UserId(1), SessionId(1), limit, Arc::new(NodeLoad::new()))
     }
 
     fn frame(class: FrameClass, bytes: usize) -> Frame {
@@ -297,33 +297,33 @@ mod tests {
 
     #[test]
     fn a_stored_frame_that_does_not_fit_cuts_and_frees_everything() {
-        let outbox = outbox(1_000);
-        assert_eq!(outbox.push(&stored(1, 900)), Pushed::Queued { wake: true });
-        assert_eq!(outbox.node.in_flight(), 964);
-        assert_eq!(outbox.push(&stored(2, 900)), Pushed::Cut);
-        assert_eq!(outbox.push(&stored(3, 1)), Pushed::Closed);
-        assert_eq!((outbox.in_flight(), outbox.node.in_flight()), (0, 0));
-        let taken = outbox.take(usize::MAX, |item| panic!("wrote {item:?} after the cut"));
+        let queue = queue(1_000);
+        assert_eq!(queue.push(&stored(1, 900)), Pushed::Queued { wake: true });
+        assert_eq!(queue.node.in_flight(), 964);
+        assert_eq!(queue.push(&stored(2, 900)), Pushed::Cut);
+        assert_eq!(queue.push(&stored(3, 1)), Pushed::Closed);
+        assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
+        let taken = queue.take(usize::MAX, |item| panic!("wrote {item:?} after the cut"));
         assert_eq!(taken.ending, Some(Ending::Server(CloseReason::SlowConsumer)));
     }
 
     #[test]
     fn signals_are_left_out_when_the_budget_is_half_used() {
-        let outbox = outbox(1_000);
-        assert_eq!(outbox.push(&stored(1, 400)), Pushed::Queued { wake: true });
-        assert_eq!(outbox.push(&frame(FrameClass::Signal, 1)), Pushed::Dropped);
-        assert_eq!(outbox.push(&frame(FrameClass::State, 1)), Pushed::Queued { wake: false });
+        let queue = queue(1_000);
+        assert_eq!(queue.push(&stored(1, 400)), Pushed::Queued { wake: true });
+        assert_eq!(queue.push(&frame(FrameClass::Signal, 1)), Pushed::Dropped);
+        assert_eq!(queue.push(&frame(FrameClass::State, 1)), Pushed::Queued { wake: false });
     }
 
     #[test]
     fn taking_keeps_order_and_stops_at_the_byte_limit() {
-        let outbox = outbox(10_000);
+        let queue = queue(10_000);
         for id in 0..10 {
-            outbox.push(&stored(id, 36));
+            queue.push(&stored(id, 36));
         }
         let mut ids = Vec::new();
         let mut take = |max| {
-            outbox.take(max, |item| match item {
+            queue.take(max, |item| match item {
                 Outgoing::Frame(Frame { class: FrameClass::Stored { id, .. }, .. }) => ids.push(id),
                 other => panic!("{other:?}"),
             })
@@ -331,25 +331,25 @@ mod tests {
         assert!(take(300).more);
         assert!(!take(usize::MAX).more);
         assert_eq!(ids, (0..10).collect::<Vec<_>>());
-        assert_eq!((outbox.in_flight(), outbox.node.in_flight()), (0, 0));
-        assert_eq!(outbox.push(&stored(10, 1)), Pushed::Queued { wake: true });
+        assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
+        assert_eq!(queue.push(&stored(10, 1)), Pushed::Queued { wake: true });
     }
 
     #[test]
     fn only_the_first_ending_counts() {
-        let outbox = outbox(1_000);
-        assert!(outbox.end(Ending::Client));
-        assert!(!outbox.end(Ending::Server(CloseReason::Resync)));
-        assert_eq!(outbox.ending(), Some(Ending::Client));
+        let queue = queue(1_000);
+        assert!(queue.end(Ending::Client));
+        assert!(!queue.end(Ending::Server(CloseReason::Resync)));
+        assert_eq!(queue.ending(), Some(Ending::Client));
     }
 
     #[test]
     fn waiting_without_progress_is_a_stall() {
-        let outbox = outbox(1_000);
-        assert!(!outbox.cut_if_stalled(Duration::ZERO), "nothing waits");
-        outbox.push(&stored(1, 1));
-        assert!(!outbox.cut_if_stalled(Duration::from_secs(60)));
-        assert!(outbox.cut_if_stalled(Duration::ZERO));
-        assert!(!outbox.cut_if_stalled(Duration::ZERO), "cut once");
+        let queue = queue(1_000);
+        assert!(!queue.cut_if_stalled(Duration::ZERO), "nothing waits");
+        queue.push(&stored(1, 1));
+        assert!(!queue.cut_if_stalled(Duration::from_secs(60)));
+        assert!(queue.cut_if_stalled(Duration::ZERO));
+        assert!(!queue.cut_if_stalled(Duration::ZERO), "cut once");
     }
 }
