@@ -10,9 +10,11 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::support::app::{API_KEY, PATIENCE, Person, befriend, eventually, http_client};
+use crate::support::app::{API_KEY, PATIENCE, Person, TestApp, befriend, eventually, http_client};
+use crate::support::databases::Backend;
 use crate::support::process::ServerProcess;
 
 /// A socket whose handshake is done.
@@ -135,4 +137,17 @@ async fn random_bytes_on_a_socket_end_in_a_close_or_nothing() {
     process.sigterm();
     assert!(process.wait_for_exit(Duration::from_secs(20)).await.unwrap().success(), "seed {seed}");
     assert_eq!(process.panics(), Vec::<String>::new(), "seed {seed}");
+}
+
+#[actix_web::test]
+async fn what_a_client_says_besides_ping_is_ignored() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let mut socket = app.user("alice").await.connect().await;
+    for text in
+        ["", "pong", "PING", "ping ", r#"{"type":"demo-message-send","content":"{}"}"#, "{", "\0", "\u{feff}ping"]
+    {
+        socket.send(Message::text(text)).await;
+        // The answer to the `ping` that `drain` sends is the next thing that arrives.
+        assert_eq!(socket.drain().await, vec![], "{text:?}");
+    }
 }

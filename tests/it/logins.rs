@@ -4,7 +4,7 @@
 use nudge::config::{AuthConfig, Config};
 use serde_json::{Value, json};
 
-use crate::support::app::{Person, Setup, Socket, TestApp, befriend, data, eventually, server_api};
+use crate::support::app::{Person, Setup, Socket, TestApp, befriend, data, eventually, server_api, start_server};
 use crate::support::barrier::told;
 use crate::support::databases::{Backend, on_every_database};
 use crate::support::raw::{answer, code, code_of, code_of_token, redacted, visit};
@@ -211,4 +211,26 @@ async fn a_refresh_keeps_the_sockets_of_its_login(backend: Backend) {
     let fresh = data(answer(visit(&app, "POST", &path)).await);
     data(answer(visit(&app, "POST", "/system/auth/logout").bearer_auth(fresh["accessToken"].as_str().unwrap())).await);
     assert_eq!(socket.closed().await, SIGNED_OUT);
+}
+
+/// Tokens are read from the database on every request, so whichever server ended a login, it has ended.
+async fn a_logout_holds_on_another_server_too(backend: Backend) {
+    let app = TestApp::start(backend).await;
+    let second = start_server(&app.database.url, Setup::default()).await;
+    let alice = app.user("alice").await;
+    let there = alice.on(&format!("http://{}", second.address()));
+    assert_eq!(code_of(&there, "GET", "/im/session/list").await, 0);
+    alice.post("/system/auth/logout", json!({})).await;
+    assert_eq!(code_of(&there, "GET", "/im/session/list").await, 401);
+    assert_eq!(there.try_connect("").await.err(), Some(401));
+}
+
+#[actix_web::test]
+async fn a_logout_holds_on_another_server_of_postgres() {
+    a_logout_holds_on_another_server_too(Backend::Postgres).await;
+}
+
+#[actix_web::test]
+async fn a_logout_holds_on_another_server_of_mysql() {
+    a_logout_holds_on_another_server_too(Backend::Mysql).await;
 }
