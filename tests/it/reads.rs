@@ -1,10 +1,11 @@
 //! Read positions and receipts (field tests E1 to E6, `design.md` I6).
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use nudge::config::{Config, MessageConfig};
+use nudge::config::{Config, MessageConfig, WriterConfig};
 use nudge::domain::content::{ContentType, content_hash, parse_content};
 use nudge::domain::ids::{MessageId, UserId};
 use nudge::service::Locks;
@@ -204,7 +205,10 @@ async fn reading_on_one_device_clears_the_others(backend: Backend) {
 }
 
 async fn concurrent_reports_end_at_the_maximum_and_never_fall(backend: Backend) {
-    let app = TestApp::start(backend).await;
+    // Small batches, so that not all reports are merged before they are written.
+    let writer = WriterConfig { max_batch: 3, ..WriterConfig::default() };
+    let config = Config { writer, ..Config::default() };
+    let app = TestApp::start_with(backend, Setup { config, ..Setup::default() }).await;
     let (alice, bob) = app.friends("alice", "bob").await;
     let mut ids = Vec::new();
     for number in 0..64 {
@@ -213,15 +217,19 @@ async fn concurrent_reports_end_at_the_maximum_and_never_fall(backend: Backend) 
     let maximum = *ids.iter().max().unwrap();
     ids.shuffle(&mut rand::rng());
     let mut socket = alice.connect().await;
-    let reports = join_all(ids.iter().map(|id| report(&alice, &bob, *id)));
+    let is_done = Cell::new(false);
+    let reports = async {
+        join_all(ids.iter().map(|id| report(&alice, &bob, *id))).await;
+        is_done.set(true);
+    };
     let watch = async {
-        let mut seen = vec![0];
-        while *seen.last().unwrap() < maximum {
+        let mut seen = Vec::new();
+        while !is_done.get() {
             seen.push(position_of(&bob, &alice).await.unwrap_or(0));
         }
         seen
     };
-    let ((), seen) = tokio::join!(async { drop(reports.await) }, watch);
+    let ((), seen) = tokio::join!(reports, watch);
     assert!(seen.is_sorted(), "a position fell: {seen:?}, order of reports: {ids:?}");
     assert_eq!(position_of(&bob, &alice).await, Some(maximum), "order of reports: {ids:?}");
     let pushes = told(&app, &alice, &mut socket).await;
