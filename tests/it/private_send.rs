@@ -238,7 +238,7 @@ async fn a_quote_is_rebuilt_from_the_stored_original(backend: Backend) {
     });
     let content = |message: &Value| serde_json::from_str::<Value>(message["content"].as_str().unwrap()).unwrap();
     assert_eq!(content(&reply), json!({"content": "re", "quote": quote}));
-    assert_eq!(alice.pull_from(id_of(&reply) - 1, 1).await, [reply.clone()]);
+    assert_eq!(alice.pull_from(id_of(&reply) - 1, 1).await.last(), Some(&reply));
 
     // A quote of a reply holds the reply without its own quote; the id may be a string.
     let again = data(send(&alice, message(bob.id, 101, &quoting(&json!(reply["id"].to_string())))).await);

@@ -358,7 +358,9 @@ async fn reports_and_sends_of_one_batch_keep_their_order(backend: Backend) {
         writer.send_private(draft(&bob, &alice)),
         opening,
     );
-    (early.unwrap(), alices.unwrap(), bobs.unwrap());
+    for report in [early, alices, bobs] {
+        report.unwrap();
+    }
     let ids: Vec<i64> = [one, two, three].into_iter().map(|sent| sent.unwrap().id.0).collect();
     let batches_after = number(&mut open(&app.database.url).await, batches).await;
     assert!(batches_after - batches_before <= 2, "one that holds the writer, at most, and the one under test");
