@@ -70,7 +70,7 @@ where
     Ok(applied.iter().map(ToString::to_string).collect())
 }
 
-/// Undoes every migration and applies them again (the test that each `down.sql` is right).
+/// Undoes every migration (for the test that each `down.sql` is right).
 ///
 /// # Errors
 /// As [`migrate`].

@@ -252,6 +252,34 @@ impl Db {
         self.run_text("ROLLBACK").await
     }
 
+    /// Begins a transaction that [`Db::commit_batch`] ends.
+    pub async fn begin_batch(&mut self) -> QueryResult<()> {
+        let sql = match self.backend() {
+            Backend::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT nudge_batch",
+            Backend::Postgres | Backend::Mysql => "START TRANSACTION; SAVEPOINT nudge_batch",
+        };
+        self.run_text(sql).await
+    }
+
+    /// Commits what [`Db::begin_batch`] began. Some databases end a transaction by themselves and still answer OK to
+    /// COMMIT; the savepoint set first is still there only if the transaction is the same.
+    pub async fn commit_batch(&mut self) -> QueryResult<()> {
+        self.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT").await
+    }
+
+    /// Sets the savepoint of one command; it must be released or rolled back before the next.
+    pub async fn set_savepoint(&mut self) -> QueryResult<()> {
+        self.run_text("SAVEPOINT nudge_command").await
+    }
+
+    pub async fn release_savepoint(&mut self) -> QueryResult<()> {
+        self.run_text("RELEASE SAVEPOINT nudge_command").await
+    }
+
+    pub async fn rollback_to_savepoint(&mut self) -> QueryResult<()> {
+        self.run_text("ROLLBACK TO SAVEPOINT nudge_command; RELEASE SAVEPOINT nudge_command").await
+    }
+
     /// A round trip that proves the connection alive.
     pub async fn ping(&mut self) -> QueryResult<()> {
         self.run_text("SELECT 1").await
@@ -281,7 +309,8 @@ fn pairs_as_table(backend: Backend, mut pairs: Vec<(i64, i64)>) -> String {
             format!("SELECT column1 AS a, column2 AS b FROM (VALUES {})", rows.join(","))
         }
         Backend::Postgres => {
-            let rows: Vec<String> = rows.map(|(a, b)| format!("({a}::bigint,{b}::bigint)")).collect();
+            // PostgreSQL casts before it negates, and the smallest number has no positive counterpart.
+            let rows: Vec<String> = rows.map(|(a, b)| format!("(({a})::bigint,({b})::bigint)")).collect();
             format!("SELECT a, b FROM (VALUES {}) AS v (a, b)", rows.join(","))
         }
         Backend::Mysql => {

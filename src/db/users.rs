@@ -1,6 +1,7 @@
 //! `system_users`: accounts. `username` is null for accounts that a business system made, `external_id` for others.
 
 use diesel::prelude::*;
+use diesel::sql_types::Text;
 
 use super::schema::system_users::{self, table};
 use super::{Columns, Db, RunQueryDsl};
@@ -81,7 +82,10 @@ pub async fn list_by_external_ids(db: &mut Db, ids: &[String]) -> QueryResult<Ve
     table.filter(system_users::external_id.eq_any(ids.to_vec())).select(User::columns()).load(db).await
 }
 
-/// Accounts whose nickname contains `part`, by id, at most `limit`.
+diesel::define_sql_function! { fn lower(text: Text) -> Text; }
+
+/// Accounts whose nickname contains `part` in whatever case (on SQLite that is so for ASCII letters only), by id, at
+/// most `limit`.
 pub async fn list_by_nickname(db: &mut Db, part: &str, limit: i64) -> QueryResult<Vec<User>> {
     let mut pattern = String::from("%");
     for character in part.chars() {
@@ -92,7 +96,7 @@ pub async fn list_by_nickname(db: &mut Db, part: &str, limit: i64) -> QueryResul
     }
     pattern.push('%');
     table
-        .filter(system_users::nickname.like(pattern).escape('!'))
+        .filter(lower(system_users::nickname).like(lower(pattern)).escape('!'))
         .order(system_users::id)
         .limit(limit)
         .select(User::columns())

@@ -6,9 +6,8 @@ use super::AppState;
 use super::caller::Caller;
 use super::input::{Params, StatePullParams};
 use super::response::{Answer, Reply};
-use crate::db::conversation_reads::ConversationRead;
 use crate::protocol::payload::ConversationReadBody;
-use crate::service::conversation_reads as service;
+use crate::service::conversation_reads::{self as service, ConversationRead};
 
 impl From<ConversationRead> for ConversationReadBody {
     fn from(row: ConversationRead) -> Self {

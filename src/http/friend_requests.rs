@@ -7,12 +7,11 @@ use super::AppState;
 use super::caller::Caller;
 use super::input::{Body, Params, StatePullParams, check_length, check_limit, optional_integer};
 use super::response::{Answer, Reply};
-use crate::db::friend_requests::Application;
 use crate::domain::ids::{RequestId, UserId, deserialize_integer};
 use crate::error::AppError;
 use crate::protocol::friend::FriendRequestBody;
 use crate::service::Locks;
-use crate::service::friend_requests::{self as service, FriendRequestView};
+use crate::service::friend_requests::{self as service, Application, FriendRequestView};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,6 @@ use super::AppState;
 use super::caller::Caller;
 use super::input::{Body, Params, StatePullParams, check_length, check_limit, optional_boolean};
 use super::response::{Answer, Reply};
-use crate::db::friends::{Friend, FriendChange};
 use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;
 use crate::domain::ids::UserId;
@@ -18,7 +17,8 @@ use crate::domain::pinyin::to_pinyin;
 use crate::error::AppError;
 use crate::protocol::frame::{Frame, FrameClass, Notification};
 use crate::protocol::friend::{FriendBody, FriendPayload};
-use crate::service::{Locks, friends as service};
+use crate::service::Locks;
+use crate::service::friends::{self as service, Friend, FriendChange};
 
 impl From<Friend> for FriendBody {
     fn from(Friend { row, nickname, avatar }: Friend) -> Self {

@@ -77,6 +77,5 @@ pub async fn list(
     caller: Caller,
     Params(params): Params<GroupParams>,
 ) -> Answer<Vec<MemberBody>> {
-    let read = async move |db: &mut crate::db::Db| service::list_members(db, caller.user, params.group_id).await;
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| service::list_members(db, caller.user, params.group_id).await).await?))
 }

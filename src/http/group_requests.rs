@@ -81,8 +81,7 @@ pub async fn refuse(state: web::Data<AppState>, caller: Caller, Params(params): 
 
 /// GET `/im/group-request/unhandled-list`.
 pub async fn unhandled(state: web::Data<AppState>, caller: Caller) -> Answer<Vec<GroupRequestBody>> {
-    let read = async move |db: &mut crate::db::Db| Ok(service::list_unhandled(db, caller.user).await?);
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| Ok(service::list_unhandled(db, caller.user).await?)).await?))
 }
 
 /// GET `/im/group-request/pull`.
@@ -92,8 +91,7 @@ pub async fn pull(
     Params(params): Params<StatePullParams>,
 ) -> Answer<Vec<GroupRequestBody>> {
     let cursor = params.cursor();
-    let read = async move |db: &mut crate::db::Db| service::pull(db, caller.user, cursor, params.limit).await;
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| service::pull(db, caller.user, cursor, params.limit).await).await?))
 }
 
 #[derive(Deserialize)]
@@ -108,8 +106,7 @@ pub async fn list_by_group(
     caller: Caller,
     Params(params): Params<GroupParams>,
 ) -> Answer<Vec<GroupRequestBody>> {
-    let read = async move |db: &mut crate::db::Db| service::list_of_group(db, caller.user, params.group_id).await;
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| service::list_of_group(db, caller.user, params.group_id).await).await?))
 }
 
 /// GET `/im/group-request/get?id=`.
@@ -118,6 +115,5 @@ pub async fn get(
     caller: Caller,
     Params(params): Params<IdParams>,
 ) -> Answer<Option<GroupRequestBody>> {
-    let read = async move |db: &mut crate::db::Db| Ok(service::get(db, caller.user, params.id).await?);
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| Ok(service::get(db, caller.user, params.id).await?)).await?))
 }

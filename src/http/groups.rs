@@ -104,14 +104,12 @@ pub async fn get(
     caller: Caller,
     Params(params): Params<IdParams>,
 ) -> Answer<Option<GroupBody>> {
-    let read = async move |db: &mut crate::db::Db| Ok(service::get_group(db, caller.user, params.id).await?);
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| Ok(service::get_group(db, caller.user, params.id).await?)).await?))
 }
 
 /// GET `/im/group/list`.
 pub async fn list(state: web::Data<AppState>, caller: Caller) -> Answer<Vec<GroupBody>> {
-    let read = async move |db: &mut crate::db::Db| Ok(service::list_groups(db, caller.user).await?);
-    Ok(Reply(state.readers.run(read).await?))
+    Ok(Reply(state.readers.run(async move |db| Ok(service::list_groups(db, caller.user).await?)).await?))
 }
 
 #[derive(Deserialize)]

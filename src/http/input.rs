@@ -56,7 +56,9 @@ fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AppError> {
     if has_nul(bytes) {
         return Err(AppError::Malformed("parameter incorrect: character U+0000".into()));
     }
-    serde_json::from_slice(bytes).map_err(|error| AppError::Malformed(format!("parameter incorrect: {error}")))
+    // The parser would not look into the texts of fields that it ignores.
+    let text = std::str::from_utf8(bytes).map_err(|_| AppError::Malformed("parameter incorrect: not UTF-8".into()))?;
+    serde_json::from_str(text).map_err(|error| AppError::Malformed(format!("parameter incorrect: {error}")))
 }
 
 /// Whether JSON text holds U+0000, as itself or escaped.

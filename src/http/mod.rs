@@ -33,7 +33,6 @@ use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::db::sequence::Counter;
 use crate::domain::ids::{GroupId, UserId};
 use crate::health::Health;
 use crate::service::pull_window::PullWindow;
@@ -75,8 +74,8 @@ impl AppState {
             readers,
             registry,
             health,
-            private_window: Arc::new(PullWindow::new(Counter::Private)),
-            group_window: Arc::new(PullWindow::new(Counter::Group)),
+            private_window: Arc::new(PullWindow::private()),
+            group_window: Arc::new(PullWindow::group()),
             passwords: PasswordWorkers::default(),
             failed_logins: EventCounter::new(window_ms),
             registrations: EventCounter::new(window_ms),

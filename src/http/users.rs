@@ -9,13 +9,12 @@ use super::caller::Caller;
 use super::friends::announce_profiles;
 use super::input::{Body, Params, check_length, check_text};
 use super::response::{Answer, Reply};
-use crate::db::users::{ProfileChange, STATUS_ENABLED, User, list_by_nickname};
 use crate::domain::ids::UserId;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::protocol::payload::SimpleUserBody;
 use crate::service::Locks;
-use crate::service::accounts::{self, hash_password, verify_password};
+use crate::service::accounts::{self, ProfileChange, User, hash_password, verify_password};
 
 /// Users that a search by nickname gives at most.
 const MAX_FOUND: i64 = 100;
@@ -63,10 +62,9 @@ pub async fn search(
     if params.nickname.trim().is_empty() {
         return Ok(Reply(Vec::new()));
     }
-    let read = async move |db: &mut crate::db::Db| Ok(list_by_nickname(db, params.nickname.trim(), MAX_FOUND).await?);
-    let users: Vec<User> = state.readers.run(read).await?;
-    let enabled = users.into_iter().filter(|user| user.status == STATUS_ENABLED);
-    Ok(Reply(enabled.map(SimpleUserBody::from).collect()))
+    let part = params.nickname;
+    let users = state.readers.run(async move |db| accounts::find_by_nickname(db, part.trim(), MAX_FOUND).await).await?;
+    Ok(Reply(users.into_iter().map(SimpleUserBody::from).collect()))
 }
 
 #[derive(Serialize)]
@@ -170,7 +168,7 @@ pub async fn update_password(
     check_password(&body.old_password)?;
     check_password(&body.new_password)?;
     let user = caller.user;
-    let stored = state.readers.run(async move |db| Ok(crate::db::users::get_password(db, user).await?)).await?;
+    let stored = state.readers.run(async move |db| accounts::get_password_hash(db, user).await).await?;
     let old_hash = stored.ok_or(Refusal::WrongOldPassword)?;
     let known = old_hash.clone();
     let hashed = state.passwords.run(move || {

@@ -7,7 +7,8 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use super::Tx;
 use super::tokens::{self, FreshLogin};
 use crate::db::Db;
-use crate::db::users::{self, NewUser, ProfileChange, STATUS_ENABLED, User};
+use crate::db::users::{self, NewUser, STATUS_ENABLED};
+pub use crate::db::users::{ProfileChange, User};
 use crate::domain::ids::UserId;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
@@ -118,6 +119,18 @@ fn is_visible_change(old: &User, change: &ProfileChange) -> bool {
     let is_renamed = change.nickname.as_ref().is_some_and(|nickname| *nickname != old.nickname);
     let has_new_avatar = change.avatar.is_some() && change.avatar != old.avatar;
     is_renamed || has_new_avatar
+}
+
+/// The password hash of an account; `None` for accounts without a password.
+pub async fn get_password_hash(db: &mut Db, user: UserId) -> Result<Option<String>, AppError> {
+    Ok(users::get_password(db, user).await?)
+}
+
+/// Enabled accounts among the first `limit` whose nickname contains `part`.
+pub async fn find_by_nickname(db: &mut Db, part: &str, limit: i64) -> Result<Vec<User>, AppError> {
+    let mut found = users::list_by_nickname(db, part, limit).await?;
+    found.retain(|user| user.status == STATUS_ENABLED);
+    Ok(found)
 }
 
 /// An account, for its owner or for others: the caller decides what to show.

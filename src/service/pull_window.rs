@@ -20,9 +20,14 @@ pub struct PullWindow {
 }
 
 impl PullWindow {
-    /// The window of the table that `counter` counts.
-    pub fn new(counter: Counter) -> PullWindow {
-        PullWindow { counter, known: Mutex::new(None) }
+    /// The window of private messages.
+    pub fn private() -> PullWindow {
+        PullWindow { counter: Counter::Private, known: Mutex::new(None) }
+    }
+
+    /// The window of group messages.
+    pub fn group() -> PullWindow {
+        PullWindow { counter: Counter::Group, known: Mutex::new(None) }
     }
 
     /// The highest id that lies before the window. `newest` bounds the search.

@@ -92,9 +92,7 @@ impl Writer {
         // The connection is only put back after a commit: whatever went wrong, its transaction ends with it.
         let outbox = outbox.map_err(Failure::NotCommitted)?;
         let committing = Instant::now();
-        // Some databases end a transaction by themselves and still answer OK to COMMIT. The savepoint set first is
-        // still there only if the transaction is the same.
-        let committed = while_ready(&self.health, db.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT")).await;
+        let committed = while_ready(&self.health, db.commit_batch()).await;
         metrics::histogram!("nudge_batch_commit_seconds").record(committing.elapsed().as_secs_f64());
         match committed {
             Ok(()) => {
@@ -276,11 +274,7 @@ async fn within<T>(limit: Duration, answer: impl Future<Output = QueryResult<T>>
 
 /// Runs the commands in order: neighbours on the set-based path as one run, any other in a savepoint.
 async fn execute(tx: &mut Tx<'_>, entries: &mut [Entry]) -> QueryResult<()> {
-    let begin = match tx.db.backend() {
-        crate::db::Backend::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT nudge_batch",
-        _ => "START TRANSACTION; SAVEPOINT nudge_batch",
-    };
-    tx.db.run_text(begin).await?;
+    tx.db.begin_batch().await?;
     let locking = Instant::now();
     tx.lock(first_locks(entries)).await?;
     metrics::histogram!("nudge_batch_lock_seconds").record(locking.elapsed().as_secs_f64());
@@ -331,12 +325,12 @@ async fn execute_single(tx: &mut Tx<'_>, entry: &mut Entry) -> QueryResult<()> {
     let Work::Single(single) = &mut entry.work else { return Ok(()) };
     let mark = tx.outbox_mark();
     tx.begin_command();
-    tx.db.run_text("SAVEPOINT nudge_command").await?;
+    tx.db.set_savepoint().await?;
     match single.execute(tx).await? {
-        Verdict::Keep => tx.db.run_text("RELEASE SAVEPOINT nudge_command").await,
+        Verdict::Keep => tx.db.release_savepoint().await,
         Verdict::RollBack => {
             tx.discard_since(mark);
-            tx.db.run_text("ROLLBACK TO SAVEPOINT nudge_command; RELEASE SAVEPOINT nudge_command").await
+            tx.db.rollback_to_savepoint().await
         }
     }
 }

@@ -76,6 +76,18 @@ impl TestApp {
         Person::create(&self.http, &self.base, &external_id, name).await
     }
 
+    /// Whoever bears a token, for opening sockets with it.
+    pub fn guest(&self, token: &str) -> Person {
+        Person {
+            id: 0,
+            external_id: String::new(),
+            access_token: token.to_owned(),
+            refresh_token: token.to_owned(),
+            base: self.base.clone(),
+            http: self.http.clone(),
+        }
+    }
+
     /// Two people who are friends.
     pub async fn friends(&self, a: &str, b: &str) -> (Person, Person) {
         let (a, b) = (self.user(a).await, self.user(b).await);

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod background;
+pub mod barrier;
 pub mod cursors;
 pub mod database_server;
 pub mod databases;
@@ -9,5 +10,8 @@ pub mod direct;
 pub mod friends;
 pub mod ports;
 pub mod process;
+pub mod raw;
 pub mod relay;
 pub mod second_connection;
+pub mod server_api;
+pub mod tables;

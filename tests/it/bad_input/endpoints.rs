@@ -1,0 +1,239 @@
+//! Every endpoint with a valid example, and the people and things that the examples speak of.
+
+use serde_json::{Value, json};
+
+use crate::support::app::{Person, befriend, data, id_of, server_api};
+use crate::support::raw::answer;
+use crate::support::tables::open;
+
+/// Who may enter.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Door {
+    /// Anybody with the tenant header.
+    Open,
+    /// Anybody.
+    Free,
+    Login,
+    Key,
+}
+
+/// Where parameters stand.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Place {
+    Query,
+    Json,
+}
+
+/// What a parameter must be.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Integer,
+    Text,
+    Flag,
+    List,
+}
+
+pub struct Field {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub required: bool,
+    pub valid: Value,
+    /// The id of something that is not the caller's.
+    pub foreign: Option<Value>,
+}
+
+pub struct Endpoint {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub door: Door,
+    pub place: Place,
+    pub fields: Vec<Field>,
+    /// The code of the valid example.
+    pub answer: i64,
+}
+
+/// Two friends with a message between them that is read, and strangers with things of their own.
+pub struct World {
+    pub alice: Person,
+    pub bob: Person,
+    pub expired_token: String,
+    message: i64,
+    foreign_message: i64,
+    stranger: i64,
+    request: Value,
+    foreign_request: Value,
+    foreign_session: Value,
+    _foreign_socket: crate::support::app::Socket,
+}
+
+impl World {
+    pub async fn create(http: &reqwest::Client, base: &str, database_url: &str) -> World {
+        let person = async |name: &str| Person::create(http, base, name, name).await;
+        let (alice, bob) = (person("alice").await, person("bob").await);
+        let (carol, dora) = (person("carol").await, person("dora").await);
+        befriend(&alice, &bob).await;
+        befriend(&carol, &dora).await;
+        let foreign_message = id_of(&carol.send(&dora, "not alice's").await);
+        let message = id_of(&alice.send(&bob, "hello").await);
+        alice.read(&bob, message).await;
+        let request = carol.post("/im/friend-request/apply", json!({"toUserId": alice.id})).await;
+        let foreign_request = carol.post("/im/friend-request/apply", json!({"toUserId": bob.id})).await;
+        let foreign_socket = carol.connect().await;
+        let foreign_session = carol.get("/im/session/list").await[0]["id"].clone();
+        let account = json!({"username": "signer", "nickname": "Signer", "password": "secret"});
+        let register = http.post(format!("{base}/admin-api/system/auth/register")).header("tenant-id", "1");
+        let signer = data(answer(register.json(&account)).await);
+        let expire =
+            format!("UPDATE system_oauth2_access_token SET expires_time = 1 WHERE user_id = {}", signer["userId"]);
+        open(database_url).await.run_text(&expire).await.unwrap();
+        let disabled = json!({"users": [{"externalId": "status", "nickname": "Status"}]});
+        server_api(http, base, "/users", disabled).await;
+        World {
+            alice,
+            bob,
+            expired_token: signer["accessToken"].as_str().unwrap().to_owned(),
+            message,
+            foreign_message,
+            stranger: dora.id,
+            request,
+            foreign_request,
+            foreign_session,
+            _foreign_socket: foreign_socket,
+        }
+    }
+}
+
+fn field(name: &'static str, kind: Kind, valid: Value) -> Field {
+    Field { name, kind, required: true, valid, foreign: None }
+}
+
+fn integer(name: &'static str, valid: i64) -> Field {
+    field(name, Kind::Integer, json!(valid))
+}
+
+fn text(name: &'static str, valid: &str) -> Field {
+    field(name, Kind::Text, json!(valid))
+}
+
+impl Field {
+    fn optional(self) -> Field {
+        Field { required: false, ..self }
+    }
+
+    fn foreign(self, id: impl Into<Value>) -> Field {
+        Field { foreign: Some(id.into()), ..self }
+    }
+}
+
+fn endpoint(door: Door, method: &'static str, path: &'static str, place: Place, fields: Vec<Field>) -> Endpoint {
+    Endpoint { method, path, door, place, fields, answer: 0 }
+}
+
+pub fn endpoints(world: &World) -> Vec<Endpoint> {
+    let mut endpoints = accounts(world);
+    endpoints.extend(messages(world));
+    endpoints.extend(server());
+    endpoints
+}
+
+fn accounts(world: &World) -> Vec<Endpoint> {
+    use Door::{Free, Login, Open};
+    use Place::{Json, Query};
+    let credentials = || vec![text("username", "signer"), text("password", "secret")];
+    let mut register = credentials();
+    register[0] = text("username", "newcomer");
+    register.push(text("nickname", "New"));
+    let profile = vec![
+        text("nickname", "Alice").optional(),
+        text("email", "a@example.org").optional(),
+        text("mobile", "1").optional(),
+        integer("sex", 1).optional(),
+        text("avatar", "/a.png").optional(),
+    ];
+    let passwords = vec![text("oldPassword", "secret"), text("newPassword", "changed")];
+    // The caller has no password.
+    let password = Endpoint {
+        answer: 1_002_003_005,
+        ..endpoint(Login, "PUT", "/admin-api/system/user/profile/update-password", Json, passwords)
+    };
+    let refresh = vec![text("refreshToken", &world.bob.refresh_token)];
+    let id = || vec![integer("id", world.bob.id)];
+    vec![
+        endpoint(Open, "POST", "/admin-api/system/auth/register", Json, register),
+        endpoint(Open, "POST", "/admin-api/system/auth/login", Json, credentials()),
+        endpoint(Open, "POST", "/admin-api/system/auth/logout", Query, vec![]),
+        endpoint(Open, "POST", "/admin-api/system/auth/refresh-token", Query, refresh),
+        endpoint(Login, "GET", "/admin-api/system/auth/get-permission-info", Query, vec![]),
+        endpoint(Free, "GET", "/admin-api/system/tenant/get-by-website", Query, vec![]),
+        endpoint(Free, "GET", "/admin-api/system/tenant/get-id-by-name", Query, vec![]),
+        endpoint(Free, "GET", "/admin-api/system/tenant/simple-list", Query, vec![]),
+        endpoint(Login, "GET", "/admin-api/system/dict-data/simple-list", Query, vec![]),
+        endpoint(Login, "GET", "/admin-api/system/notify-message/get-unread-count", Query, vec![]),
+        endpoint(Login, "GET", "/admin-api/system/notify-message/get-unread-list", Query, vec![]),
+        endpoint(Login, "GET", "/admin-api/system/user/get-simple", Query, id()),
+        endpoint(Login, "GET", "/admin-api/system/user/list-by-nickname", Query, vec![text("nickname", "b")]),
+        endpoint(Login, "GET", "/admin-api/system/user/profile/get", Query, vec![]),
+        endpoint(Login, "PUT", "/admin-api/system/user/profile/update", Json, profile),
+        password,
+    ]
+}
+
+fn messages(world: &World) -> Vec<Endpoint> {
+    use Door::Login;
+    use Place::{Json, Query};
+    let peer = |name: &'static str| integer(name, world.bob.id).foreign(world.stranger);
+    let send = vec![
+        text("clientMessageId", "a-key-of-its-own"),
+        peer("receiverId"),
+        integer("type", 101),
+        text("content", r#"{"content":"hello"}"#),
+        field("receipt", Kind::Flag, json!(true)).optional(),
+    ];
+    let list = vec![peer("receiverId"), integer("maxId", world.message).optional(), integer("limit", 10)];
+    let cursor =
+        || vec![integer("lastUpdateTime", 1).optional(), integer("lastId", 1).optional(), integer("limit", 10)];
+    let apply = vec![
+        integer("toUserId", world.stranger),
+        text("applyContent", "hi").optional(),
+        text("displayName", "D").optional(),
+        integer("addSource", 1).optional(),
+    ];
+    let read = vec![peer("receiverId"), integer("messageId", world.message).foreign(world.foreign_message)];
+    let request = field("id", Kind::Integer, world.request.clone()).foreign(world.foreign_request.clone());
+    let session = integer("id", 1 << 40).foreign(world.foreign_session.clone());
+    let recalled = integer("id", world.message).foreign(world.foreign_message);
+    vec![
+        // First, while the newest message is read.
+        endpoint(Login, "PUT", "/admin-api/im/message/private/read", Query, read),
+        endpoint(Login, "POST", "/admin-api/im/message/private/send", Json, send),
+        endpoint(
+            Login,
+            "GET",
+            "/admin-api/im/message/private/pull",
+            Query,
+            vec![integer("minId", 0), integer("size", 10)],
+        ),
+        endpoint(Login, "GET", "/admin-api/im/message/private/list", Query, list),
+        endpoint(Login, "GET", "/admin-api/im/message/private/max-read-message-id", Query, vec![peer("peerId")]),
+        endpoint(Login, "DELETE", "/admin-api/im/message/private/recall", Query, vec![recalled]),
+        endpoint(Login, "PUT", "/admin-api/im/message/private/typing", Query, vec![peer("receiverId")]),
+        endpoint(Login, "GET", "/admin-api/im/conversation-read/pull", Query, cursor()),
+        endpoint(Login, "POST", "/admin-api/im/friend-request/apply", Json, apply),
+        endpoint(Login, "PUT", "/admin-api/im/friend-request/agree", Query, vec![request]),
+        endpoint(Login, "GET", "/admin-api/im/session/list", Query, vec![]),
+        endpoint(Login, "DELETE", "/admin-api/im/session/close", Query, vec![session]),
+    ]
+}
+
+fn server() -> Vec<Endpoint> {
+    use Door::Key;
+    use Place::Json;
+    let users = field("users", Kind::List, json!([{"externalId": "made", "nickname": "Made"}]));
+    let status = vec![text("externalId", "status"), field("enabled", Kind::Flag, json!(false))];
+    let tokens = field("externalIds", Kind::List, json!(["alice"]));
+    vec![
+        endpoint(Key, "POST", "/api/v1/users", Json, vec![users]),
+        endpoint(Key, "PUT", "/api/v1/users/status", Json, status),
+        endpoint(Key, "POST", "/api/v1/tokens", Json, vec![tokens]),
+    ]
+}
