@@ -124,14 +124,8 @@ async fn state_tables_are_indexed_for_their_pulls(backend: Backend) {
     let schema = read_schema(&database).await;
     let stamped = schema.columns.iter().filter_map(|line| line.strip_suffix(" update_time BigInt never null"));
     let state_tables: Vec<&str> = stamped.filter(|table| table.starts_with("im_")).collect();
-    let expected = [
-        "im_conversation_read",
-        "im_friend",
-        "im_friend_request",
-        "im_group",
-        "im_group_member",
-        "im_group_request",
-    ];
+    let expected =
+        ["im_conversation_read", "im_friend", "im_friend_request", "im_group", "im_group_member", "im_group_request"];
     assert_eq!(state_tables, expected);
     for table in state_tables {
         let owners: &[&str] = match table {

@@ -2,8 +2,7 @@
 //!
 //! People are made through the server API, because hashing a password takes longer than most tests.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
@@ -17,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+pub use super::clock::ManualClock;
 use super::databases::{Backend, Schema, TestDatabase};
 
 /// The key of the server API in tests.
@@ -121,25 +121,6 @@ pub fn http_client() -> reqwest::Client {
 pub async fn befriend(a: &Person, b: &Person) {
     let request = a.post("/im/friend-request/apply", json!({"toUserId": b.id})).await;
     b.put(&format!("/im/friend-request/agree?id={request}")).await;
-}
-
-/// A clock that a test sets; it stands still.
-#[derive(Clone)]
-pub struct ManualClock(Arc<AtomicI64>);
-
-impl ManualClock {
-    pub fn at(milliseconds: i64) -> ManualClock {
-        ManualClock(Arc::new(AtomicI64::new(milliseconds)))
-    }
-
-    pub fn jump(&self, milliseconds: i64) {
-        self.0.fetch_add(milliseconds, Ordering::SeqCst);
-    }
-
-    pub fn clock(&self) -> Clock {
-        let time = self.0.clone();
-        Clock::from_fn(move || time.load(Ordering::SeqCst))
-    }
 }
 
 /// Somebody with a login, on one server.

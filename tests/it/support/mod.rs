@@ -3,6 +3,7 @@
 pub mod app;
 pub mod background;
 pub mod barrier;
+pub mod clock;
 pub mod cursors;
 pub mod database_server;
 pub mod databases;
