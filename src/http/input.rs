@@ -58,6 +58,10 @@ fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AppError> {
     }
     // The parser would not look into the texts of fields that it ignores.
     let text = std::str::from_utf8(bytes).map_err(|_| AppError::Malformed("parameter incorrect: not UTF-8".into()))?;
+    // Every body is an object; the parser would also take a list of its fields in their order.
+    if !text.trim_start().starts_with('{') {
+        return Err(AppError::Malformed("parameter incorrect: not an object".into()));
+    }
     serde_json::from_str(text).map_err(|error| AppError::Malformed(format!("parameter incorrect: {error}")))
 }
 

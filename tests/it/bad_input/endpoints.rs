@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::groups::{self, Groups};
 use crate::support::app::{Person, befriend, data, id_of, server_api};
 use crate::support::raw::answer;
 use crate::support::tables::open;
@@ -31,6 +32,16 @@ pub enum Kind {
     Text,
     Flag,
     List,
+    /// A list of users.
+    Users,
+    /// A list of users who need not exist.
+    Mentions,
+    /// An integer that need not be an id.
+    Amount,
+    /// The integer of a cursor: any is one.
+    Cursor,
+    /// A cursor of a state table.
+    StateCursor,
 }
 
 pub struct Field {
@@ -59,8 +70,15 @@ pub struct World {
     pub expired_token: String,
     message: i64,
     foreign_message: i64,
-    stranger: i64,
+    /// Not alice's friend.
+    pub stranger: i64,
+    /// Alice's friend once the request is agreed to.
+    pub invitee: i64,
+    /// Nobody's friend and in no group.
+    pub outsider: i64,
+    pub groups: Groups,
     request: Value,
+    to_refuse: Value,
     foreign_request: Value,
     foreign_session: Value,
     _foreign_socket: crate::support::app::Socket,
@@ -70,7 +88,7 @@ impl World {
     pub async fn create(http: &reqwest::Client, base: &str, database_url: &str) -> World {
         let person = async |name: &str| Person::create(http, base, name, name).await;
         let (alice, bob) = (person("alice").await, person("bob").await);
-        let (carol, dora) = (person("carol").await, person("dora").await);
+        let (carol, dora, erin) = (person("carol").await, person("dora").await, person("erin").await);
         befriend(&alice, &bob).await;
         befriend(&carol, &dora).await;
         let foreign_message = id_of(&carol.send(&dora, "not alice's").await);
@@ -78,6 +96,8 @@ impl World {
         alice.read(&bob, message).await;
         let request = carol.post("/im/friend-request/apply", json!({"toUserId": alice.id})).await;
         let foreign_request = carol.post("/im/friend-request/apply", json!({"toUserId": bob.id})).await;
+        let to_refuse = erin.post("/im/friend-request/apply", json!({"toUserId": alice.id})).await;
+        let groups = Groups::create([&alice, &bob, &carol, &dora, &erin]).await;
         let foreign_socket = carol.connect().await;
         let foreign_session = carol.get("/im/session/list").await[0]["id"].clone();
         let account = json!({"username": "signer", "nickname": "Signer", "password": "secret"});
@@ -95,7 +115,11 @@ impl World {
             message,
             foreign_message,
             stranger: dora.id,
+            invitee: carol.id,
+            outsider: erin.id,
+            groups,
             request,
+            to_refuse,
             foreign_request,
             foreign_session,
             _foreign_socket: foreign_socket,
@@ -103,35 +127,40 @@ impl World {
     }
 }
 
-fn field(name: &'static str, kind: Kind, valid: Value) -> Field {
+pub fn field(name: &'static str, kind: Kind, valid: Value) -> Field {
     Field { name, kind, required: true, valid, foreign: None }
 }
 
-fn integer(name: &'static str, valid: i64) -> Field {
+pub fn integer(name: &'static str, valid: i64) -> Field {
     field(name, Kind::Integer, json!(valid))
 }
 
-fn text(name: &'static str, valid: &str) -> Field {
+pub fn text(name: &'static str, valid: &str) -> Field {
     field(name, Kind::Text, json!(valid))
 }
 
 impl Field {
-    fn optional(self) -> Field {
+    pub fn optional(self) -> Field {
         Field { required: false, ..self }
     }
 
-    fn foreign(self, id: impl Into<Value>) -> Field {
+    pub fn foreign(self, id: impl Into<Value>) -> Field {
         Field { foreign: Some(id.into()), ..self }
     }
 }
 
-fn endpoint(door: Door, method: &'static str, path: &'static str, place: Place, fields: Vec<Field>) -> Endpoint {
+pub fn endpoint(door: Door, method: &'static str, path: &'static str, place: Place, fields: Vec<Field>) -> Endpoint {
     Endpoint { method, path, door, place, fields, answer: 0 }
 }
 
 pub fn endpoints(world: &World) -> Vec<Endpoint> {
     let mut endpoints = accounts(world);
     endpoints.extend(messages(world));
+    endpoints.extend(everything());
+    endpoints.extend(friend_requests(world));
+    endpoints.extend(groups::endpoints(world));
+    // Last, since friendships end here.
+    endpoints.extend(friends(world));
     endpoints.extend(server());
     endpoints
 }
@@ -190,16 +219,7 @@ fn messages(world: &World) -> Vec<Endpoint> {
         field("receipt", Kind::Flag, json!(true)).optional(),
     ];
     let list = vec![peer("receiverId"), integer("maxId", world.message).optional(), integer("limit", 10)];
-    let cursor =
-        || vec![integer("lastUpdateTime", 1).optional(), integer("lastId", 1).optional(), integer("limit", 10)];
-    let apply = vec![
-        integer("toUserId", world.stranger),
-        text("applyContent", "hi").optional(),
-        text("displayName", "D").optional(),
-        integer("addSource", 1).optional(),
-    ];
     let read = vec![peer("receiverId"), integer("messageId", world.message).foreign(world.foreign_message)];
-    let request = field("id", Kind::Integer, world.request.clone()).foreign(world.foreign_request.clone());
     let session = integer("id", 1 << 40).foreign(world.foreign_session.clone());
     let recalled = integer("id", world.message).foreign(world.foreign_message);
     vec![
@@ -218,10 +238,79 @@ fn messages(world: &World) -> Vec<Endpoint> {
         endpoint(Login, "DELETE", "/admin-api/im/message/private/recall", Query, vec![recalled]),
         endpoint(Login, "PUT", "/admin-api/im/message/private/typing", Query, vec![peer("receiverId")]),
         endpoint(Login, "GET", "/admin-api/im/conversation-read/pull", Query, cursor()),
-        endpoint(Login, "POST", "/admin-api/im/friend-request/apply", Json, apply),
-        endpoint(Login, "PUT", "/admin-api/im/friend-request/agree", Query, vec![request]),
         endpoint(Login, "GET", "/admin-api/im/session/list", Query, vec![]),
         endpoint(Login, "DELETE", "/admin-api/im/session/close", Query, vec![session]),
+    ]
+}
+
+fn cursor() -> Vec<Field> {
+    vec![integer("lastUpdateTime", 1).optional(), integer("lastId", 1).optional(), integer("limit", 10)]
+}
+
+fn friend_requests(world: &World) -> Vec<Endpoint> {
+    use Door::Login;
+    use Place::{Json, Query};
+    let apply = vec![
+        integer("toUserId", world.stranger),
+        text("applyContent", "hi").optional(),
+        text("displayName", "D").optional(),
+        integer("addSource", 1).optional(),
+    ];
+    let request = |id: &Value| field("id", Kind::Integer, id.clone()).foreign(world.foreign_request.clone());
+    let list = vec![integer("maxId", 1 << 40).optional(), integer("limit", 10)];
+    let refuse = vec![request(&world.to_refuse), text("handleContent", "no").optional()];
+    vec![
+        endpoint(Login, "POST", "/admin-api/im/friend-request/apply", Json, apply),
+        endpoint(Login, "PUT", "/admin-api/im/friend-request/agree", Query, vec![request(&world.request)]),
+        endpoint(Login, "PUT", "/admin-api/im/friend-request/refuse", Query, refuse),
+        endpoint(Login, "GET", "/admin-api/im/friend-request/list", Query, list),
+        endpoint(Login, "GET", "/admin-api/im/friend-request/pull", Query, cursor()),
+        endpoint(Login, "GET", "/admin-api/im/friend-request/get", Query, vec![request(&world.request)]),
+    ]
+}
+
+fn friends(world: &World) -> Vec<Endpoint> {
+    use Door::Login;
+    use Place::{Json, Query};
+    let friend = || integer("friendUserId", world.bob.id).foreign(world.stranger);
+    let update = vec![
+        friend(),
+        field("silent", Kind::Flag, json!(true)).optional(),
+        text("displayName", "B").optional(),
+        field("pinned", Kind::Flag, json!(true)).optional(),
+    ];
+    let delete = vec![friend(), field("clear", Kind::Flag, json!(true)).optional()];
+    vec![
+        endpoint(Login, "GET", "/admin-api/im/friend/list", Query, vec![]),
+        endpoint(Login, "GET", "/admin-api/im/friend/pull", Query, cursor()),
+        endpoint(Login, "GET", "/admin-api/im/friend/get", Query, vec![friend()]),
+        endpoint(Login, "PUT", "/admin-api/im/friend/update", Json, update),
+        endpoint(Login, "PUT", "/admin-api/im/friend/block", Query, vec![friend()]),
+        endpoint(Login, "PUT", "/admin-api/im/friend/unblock", Query, vec![friend()]),
+        endpoint(Login, "DELETE", "/admin-api/im/friend/delete", Query, delete),
+    ]
+}
+
+/// What asks for news of everything at once.
+fn everything() -> Vec<Endpoint> {
+    use Door::Login;
+    use Place::Json;
+    let id = |name| field(name, Kind::Cursor, json!(0)).optional();
+    let state = |name| field(name, Kind::StateCursor, json!({"lastUpdateTime": 1, "lastId": 1})).optional();
+    let sync = vec![
+        id("privateMinId"),
+        id("groupMinId"),
+        id("channelMinId"),
+        state("friend"),
+        state("friendRequest"),
+        state("groupRequest"),
+        state("read"),
+        id("groupListTime"),
+        integer("size", 10).optional(),
+    ];
+    vec![
+        endpoint(Login, "POST", "/admin-api/im/sync", Json, sync),
+        endpoint(Login, "POST", "/admin-api/im/unread", Json, vec![]),
     ]
 }
 

@@ -5,6 +5,7 @@
 
 mod cases;
 mod endpoints;
+mod groups;
 
 use std::collections::{BTreeMap, BTreeSet};
 
