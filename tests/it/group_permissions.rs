@@ -28,7 +28,7 @@ const MUTE_OWNER: i64 = 1_040_500_015;
 const MUTE_ADMIN: i64 = 1_040_500_016;
 const REQUEST_NOT_TO_ME: i64 = 1_040_510_003;
 
-/// A group with two admins and two normal members; each operation is tried on a fresh one.
+/// A group with two admins and two normal members; what a refusal does not change goes on to the next operation.
 struct Stage {
     people: [Person; 4],
     second_admin: Person,
@@ -185,11 +185,15 @@ async fn every_operation_asks_for_its_role(backend: Backend) {
         ),
         op("typing", |s, _| put_call(&format!("/im/message/group/typing?groupId={}", s.group), Value::Null), members),
     ];
+    let mut scene = stage.scene().await;
     for (name, make, expected) in &operations {
         for (caller, expected) in stage.people.iter().zip(expected) {
-            let (method, path, body) = make(&stage.scene().await, caller.id);
+            let (method, path, body) = make(&scene, caller.id);
             let answered = code(caller, method, &path, body).await;
             assert_eq!(answered, *expected, "{name}, by {}", caller.external_id);
+            if answered == 0 && method != "GET" {
+                scene = stage.scene().await;
+            }
         }
     }
 }
