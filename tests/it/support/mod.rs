@@ -9,6 +9,7 @@ pub mod database_server;
 pub mod databases;
 pub mod direct;
 pub mod friends;
+pub mod groups;
 pub mod ports;
 pub mod process;
 pub mod raw;
