@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::Tx;
 use super::private_messages::server_message_id;
 use crate::db::group_messages::{self as table, GroupMessageRow};
+use crate::db::groups::{self, GroupChange};
 use crate::db::sequence::Counter;
 use crate::db::{Db, group_members, group_spans};
 use crate::domain::content::ContentType;
@@ -154,9 +155,20 @@ pub async fn recall_group_message(tx: &mut Tx<'_>, user: UserId, id: MessageId) 
     if !table::mark_recalled(tx.db, id).await? {
         return Err(Refusal::AlreadyRecalled.into());
     }
+    refresh_pin(tx, row.group_id, id).await?;
     let receivers = group_members::list_active_ids(tx.db, row.group_id).await?;
     let content = RecallContent { message_id: id };
     store_server_message(tx, user, row.group_id, ContentType::Recall, &content, receivers).await
+}
+
+/// A pin that is recalled looks different from now on: whoever asks for the group list by its stamp must get it anew.
+async fn refresh_pin(tx: &mut Tx<'_>, id: GroupId, message: MessageId) -> Result<(), AppError> {
+    let Some(group) = groups::get(tx.db, id).await? else { return Ok(()) };
+    if group.pinned().contains(&message) {
+        let change = GroupChange { update_time: Some(tx.stamp()?), ..GroupChange::default() };
+        groups::update(tx.db, id, &change).await?;
+    }
+    Ok(())
 }
 
 /// Active members who may see that `sender` is typing: all but himself.
