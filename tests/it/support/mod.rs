@@ -2,6 +2,8 @@
 
 pub mod app;
 pub mod background;
+pub mod chats;
+pub mod crowd;
 pub mod cursors;
 pub mod database_server;
 pub mod databases;
