@@ -15,6 +15,7 @@ use nudge::db::sequence::{self, Counter, CounterValue};
 use nudge::db::{Db, RunQueryDsl};
 use nudge::domain::content::{ContentType, content_hash, parse_content};
 use nudge::domain::ids::{GroupId, MessageId, UserId};
+use nudge::protocol::frame::Notification;
 use nudge::service::conversation_reads::{Conversation, ReadReport};
 use nudge::service::group_messages::GroupDraft;
 use nudge::service::member_cache::MemberCache;
@@ -73,6 +74,19 @@ impl DirectWriter {
             End::Commit => self.db.commit().await.unwrap(),
             End::RollBack => self.db.rollback().await.unwrap(),
         }
+    }
+
+    /// Sends to a group in a transaction of its own; what the server would push.
+    pub async fn send_group(&mut self, draft: GroupDraft) -> Vec<Notification> {
+        self.db.begin().await.unwrap();
+        let mut tx = Tx::new(&mut self.db, Clock::system().now(), &self.config, &mut self.members);
+        tx.lock(Locks::GROUP).await.unwrap();
+        for answer in run::execute(&mut tx, &[&RunCommand::SendGroup(draft)]).await.unwrap() {
+            answer.unwrap();
+        }
+        let outbox = tx.finish("writer:test", 1).await.unwrap();
+        self.db.commit().await.unwrap();
+        outbox.notifications
     }
 
     /// Stores messages of (sender, receiver) without asking whether they may; their ids.
