@@ -149,7 +149,7 @@ async fn random_step(rng: &mut StdRng, people: &[Person], group: i64, model: &mu
             model.store();
             model.members.remove(&who);
         }
-        (0 | 1 | 2, false) => {
+        (0..=2, false) => {
             if rng.random_bool(0.5) {
                 people[0].invite(group, &people[who]).await;
             } else {
