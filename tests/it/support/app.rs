@@ -144,16 +144,21 @@ impl Person {
 
     /// A new login of an account that exists.
     pub async fn sign_in(http: &reqwest::Client, base: &str, external_id: &str) -> Person {
-        let tokens = server_api(http, base, "/tokens", json!({"externalIds": [external_id]})).await;
-        let text = |key: &str| tokens[0][key].as_str().unwrap().to_owned();
-        Person {
-            id: tokens[0]["userId"].as_i64().unwrap(),
-            external_id: external_id.to_owned(),
-            access_token: text("accessToken"),
-            refresh_token: text("refreshToken"),
+        Self::sign_in_all(http, base, &[external_id.to_owned()]).await.remove(0)
+    }
+
+    /// New logins of accounts that exist.
+    pub async fn sign_in_all(http: &reqwest::Client, base: &str, external_ids: &[String]) -> Vec<Person> {
+        let tokens = server_api(http, base, "/tokens", json!({"externalIds": external_ids})).await;
+        let person = |(tokens, external_id): (&Value, &String)| Person {
+            id: tokens["userId"].as_i64().unwrap(),
+            external_id: external_id.clone(),
+            access_token: tokens["accessToken"].as_str().unwrap().to_owned(),
+            refresh_token: tokens["refreshToken"].as_str().unwrap().to_owned(),
             base: base.to_owned(),
             http: http.clone(),
-        }
+        };
+        tokens.as_array().unwrap().iter().zip(external_ids).map(person).collect()
     }
 
     /// The same person, with a new login.

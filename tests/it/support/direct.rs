@@ -8,13 +8,16 @@ use nudge::clock::Clock;
 use nudge::config::Config;
 use nudge::db::connect::{Role, Source};
 use nudge::db::conversation_reads::{self, Advance};
+use nudge::db::group_messages::{self, GroupMessageRow};
 use nudge::db::private_messages::{self, PrivateMessageRow};
-use nudge::db::schema::{im_conversation_read, im_friend, im_friend_request, im_private_message};
+use nudge::db::schema::{im_conversation_read, im_friend, im_friend_request, im_group_message, im_private_message};
 use nudge::db::sequence::{self, Counter, CounterValue};
 use nudge::db::{Db, RunQueryDsl};
 use nudge::domain::content::{ContentType, content_hash, parse_content};
-use nudge::domain::ids::{MessageId, UserId};
+use nudge::domain::ids::{GroupId, MessageId, UserId};
+use nudge::protocol::frame::Notification;
 use nudge::service::conversation_reads::{Conversation, ReadReport};
+use nudge::service::group_messages::GroupDraft;
 use nudge::service::member_cache::MemberCache;
 use nudge::service::private_messages::PrivateDraft;
 use nudge::service::run::{self, RunCommand};
@@ -73,6 +76,19 @@ impl DirectWriter {
         }
     }
 
+    /// Sends to a group in a transaction of its own; what the server would push.
+    pub async fn send_group(&mut self, draft: GroupDraft) -> Vec<Notification> {
+        self.db.begin().await.unwrap();
+        let mut tx = Tx::new(&mut self.db, Clock::system().now(), &self.config, &mut self.members);
+        tx.lock(Locks::GROUP).await.unwrap();
+        for answer in run::execute(&mut tx, &[&RunCommand::SendGroup(draft)]).await.unwrap() {
+            answer.unwrap();
+        }
+        let outbox = tx.finish("writer:test", 1).await.unwrap();
+        self.db.commit().await.unwrap();
+        outbox.notifications
+    }
+
     /// Stores messages of (sender, receiver) without asking whether they may; their ids.
     pub async fn store_messages(&mut self, pairs: &[(i64, i64)]) -> Vec<i64> {
         let mut ids = Vec::new();
@@ -96,6 +112,16 @@ impl DirectWriter {
         let row = message_row(id, pair, send_time);
         private_messages::insert_all_if_new(&mut self.db, &[row]).await.unwrap();
         self.set_counter(Counter::Private, id).await;
+    }
+
+    /// Stores texts under ids of the test's choice: id, group, and to whom alone it is directed.
+    pub async fn store_group_messages(&mut self, sender: i64, messages: &[(i64, i64, Option<i64>)]) {
+        let now = Clock::system().now();
+        for messages in messages.chunks(CHUNK) {
+            let rows: Vec<_> = messages.iter().map(|message| group_row(sender, *message, now)).collect();
+            let count = group_messages::insert_all_if_new(&mut self.db, &rows).await.unwrap();
+            assert_eq!(count, rows.len());
+        }
     }
 
     /// Positions under one stamp, in one transaction.
@@ -130,6 +156,38 @@ fn message_row(id: i64, (sender, receiver): (i64, i64), send_time: i64) -> Priva
         status: 0,
         receipt_status: 0,
         send_time,
+    }
+}
+
+fn group_row(sender: i64, (id, group, directed): (i64, i64, Option<i64>), send_time: i64) -> GroupMessageRow {
+    GroupMessageRow {
+        id: MessageId(id),
+        client_message_id: random_id(),
+        sender_id: UserId(sender),
+        group_id: GroupId(group),
+        type_: TEXT as i32,
+        content: json!({"content": format!("number {id}")}).to_string(),
+        content_hash: vec![0; 16],
+        status: 0,
+        receipt_status: 0,
+        send_time,
+        at_user_ids: None,
+        receiver_user_ids: directed.map(|user| user.to_string()),
+    }
+}
+
+/// A text to a group as the server takes it from a request.
+pub fn group_draft(sender: i64, group: i64, text: &str) -> GroupDraft {
+    let content = parse_content(TEXT, &json!({"content": text}).to_string()).unwrap();
+    GroupDraft {
+        sender: UserId(sender),
+        group: GroupId(group),
+        client_message_id: random_id(),
+        content_type: TEXT as i32,
+        content_hash: content_hash(group, TEXT as i32, &content),
+        content,
+        at_user_ids: None,
+        receipt: None,
     }
 }
 
@@ -206,6 +264,12 @@ impl Tables {
     /// Every private message, ascending.
     pub async fn message_ids(&mut self) -> Vec<i64> {
         use im_private_message::{id, table};
+        table.select(id).order(id.asc()).load(&mut self.0).await.unwrap()
+    }
+
+    /// Every group message, ascending.
+    pub async fn group_message_ids(&mut self) -> Vec<i64> {
+        use im_group_message::{id, table};
         table.select(id).order(id.asc()).load(&mut self.0).await.unwrap()
     }
 

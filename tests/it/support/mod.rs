@@ -3,7 +3,9 @@
 pub mod app;
 pub mod background;
 pub mod barrier;
+pub mod chats;
 pub mod clock;
+pub mod crowd;
 pub mod cursors;
 pub mod database_server;
 pub mod databases;
