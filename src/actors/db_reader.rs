@@ -66,7 +66,7 @@ struct Query<T, F> {
     outcome: Option<Result<T, AppError>>,
     reply: oneshot::Sender<Result<T, AppError>>,
     deadline: Instant,
-    _place: Place,
+    place: Place,
 }
 
 impl<T, F> Work for Query<T, F>
@@ -90,11 +90,14 @@ where
     }
 
     fn answer(self: Box<Self>, error: Option<AppError>) {
+        let Query { outcome, reply, place, .. } = *self;
         let outcome = match error {
             Some(error) => Err(error),
-            None => self.outcome.unwrap_or_else(|| Err(AppError::Internal("a read has no outcome".into()))),
+            None => outcome.unwrap_or_else(|| Err(AppError::Internal("a read has no outcome".into()))),
         };
-        let _ = self.reply.send(outcome);
+        // First, or the caller's next read could take this reader for busy and wait behind another that is.
+        drop(place);
+        let _ = reply.send(outcome);
     }
 }
 
@@ -137,7 +140,7 @@ impl DbReaders {
         let place = Place(reader.waiting.clone());
         let (reply, answer) = oneshot::channel();
         let deadline = Instant::now() + self.deadline;
-        let query = Query { run: read, outcome: None, reply, deadline, _place: place };
+        let query = Query { run: read, outcome: None, reply, deadline, place };
         reader.address.try_send(Read(Box::new(query))).map_err(|_| AppError::TooManyRequests)?;
         match tokio::time::timeout(self.deadline + GRACE, answer).await {
             Ok(Ok(outcome)) => outcome,
