@@ -5,6 +5,7 @@
 mod batch_errors;
 mod commit_and_push;
 mod commit_order;
+mod convergence;
 mod database_outage;
 mod durability;
 mod friend_profiles;
