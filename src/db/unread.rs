@@ -90,8 +90,9 @@ async fn count<T>(
             .map(|(index, part)| {
                 let (target, condition) = condition(part);
                 let (from, to, limit) = (part.span.from, part.span.to, MAX_COUNTED + 1);
+                // A bare number is a 32-bit integer to PostgreSQL, and a sum with the count is of 64 bits everywhere.
                 format!(
-                    "SELECT {target} AS target, COUNT(*) AS number FROM (SELECT id FROM {condition} AND id > {from} \
+                    "SELECT {target} + 0 * COUNT(*) AS target, COUNT(*) AS number FROM (SELECT id FROM {condition} AND id > {from} \
                      AND id <= {to} AND status <> {STATUS_RECALLED} AND type IN ({types}) LIMIT {limit}) AS c{index}"
                 )
             })
