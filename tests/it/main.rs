@@ -7,6 +7,7 @@ mod bad_input;
 mod batch_errors;
 mod commit_and_push;
 mod commit_order;
+mod convergence;
 mod database_outage;
 mod doors;
 mod durability;
