@@ -1,0 +1,66 @@
+//! Which statements reach the database, and how long each takes: diesel's own instrumentation, so what is counted is
+//! what is really sent.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
+
+static RECORDING: AtomicBool = AtomicBool::new(false);
+static RECORDED: Mutex<Vec<Statement>> = Mutex::new(Vec::new());
+
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// With its values behind `-- binds:`.
+    pub text: String,
+    pub elapsed: Duration,
+}
+
+/// Watches all connections that are opened from now on. Costs next to nothing while nothing is recorded.
+pub fn watch_connections() -> anyhow::Result<()> {
+    Ok(set_default_instrumentation(watcher)?)
+}
+
+fn watcher() -> Option<Box<dyn Instrumentation>> {
+    let mut started = Instant::now();
+    Some(Box::new(move |event: InstrumentationEvent<'_>| {
+        if !RECORDING.load(Ordering::Relaxed) {
+            return;
+        }
+        match event {
+            InstrumentationEvent::StartQuery { .. } => started = Instant::now(),
+            InstrumentationEvent::FinishQuery { query, .. } => {
+                let elapsed = started.elapsed();
+                if let Ok(mut recorded) = RECORDED.lock() {
+                    recorded.push(Statement { text: query.to_string(), elapsed });
+                }
+            }
+            _ => {}
+        }
+    }))
+}
+
+pub fn start_recording() {
+    RECORDING.store(true, Ordering::SeqCst);
+}
+
+/// Everything since the start, in order.
+pub fn stop_recording() -> Vec<Statement> {
+    RECORDING.store(false, Ordering::SeqCst);
+    RECORDED.lock().map(|mut recorded| std::mem::take(&mut *recorded)).unwrap_or_default()
+}
+
+/// The statement with its values in their places, for EXPLAIN. Its values must be whole numbers.
+pub fn with_values(text: &str) -> String {
+    let (sql, binds) = text.split_once(" -- binds: ").unwrap_or((text, ""));
+    let numbers: Vec<&str> = binds.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+    let mut sql = sql.to_owned();
+    for (index, number) in numbers.iter().enumerate().rev() {
+        sql = sql.replace(&format!("${}", index + 1), number);
+    }
+    for number in numbers {
+        sql = sql.replacen('?', number, 1);
+    }
+    sql
+}
