@@ -50,6 +50,7 @@ impl SpawnBlocking for Inline {
 pub type SqliteConn = SyncConnectionWrapper<SqliteConnection, Inline>;
 
 /// The connection of one backend.
+#[allow(clippy::large_enum_variant, reason = "there are a handful of connections, and they are not moved in bulk")]
 pub enum Connection {
     Sqlite(SqliteConn),
     Postgres(AsyncPgConnection),
