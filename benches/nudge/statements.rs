@@ -12,7 +12,7 @@ static RECORDED: Mutex<Vec<Statement>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// With its values behind `-- binds:`.
+    /// As sent; on SQLite with its values behind `-- binds:`.
     pub text: String,
     pub elapsed: Duration,
 }
@@ -51,16 +51,12 @@ pub fn stop_recording() -> Vec<Statement> {
     RECORDED.lock().map(|mut recorded| std::mem::take(&mut *recorded)).unwrap_or_default()
 }
 
-/// The statement with its values in their places, for EXPLAIN. Its values must be whole numbers.
-pub fn with_values(text: &str) -> String {
-    let (sql, binds) = text.split_once(" -- binds: ").unwrap_or((text, ""));
-    let numbers: Vec<&str> = binds.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
-    let mut sql = sql.to_owned();
-    for (index, number) in numbers.iter().enumerate().rev() {
-        sql = sql.replace(&format!("${}", index + 1), number);
-    }
-    for number in numbers {
-        sql = sql.replacen('?', number, 1);
+/// The statement with these values in the places of its parameters, for EXPLAIN.
+pub fn with_values(text: &str, values: &[i64]) -> String {
+    let mut sql = text.split(" -- binds: ").next().unwrap_or_default().to_owned();
+    for (index, value) in values.iter().enumerate() {
+        sql = sql.replace(&format!("${}", index + 1), &value.to_string());
+        sql = sql.replacen('?', &value.to_string(), 1);
     }
     sql
 }
