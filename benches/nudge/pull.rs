@@ -12,7 +12,8 @@ use nudge::config::MessageConfig;
 use nudge::db::connect::Role;
 use nudge::db::{Backend, Db};
 use nudge::domain::ids::{MessageId, UserId};
-use nudge::service::private_messages::{PullWindow, pull};
+use nudge::service::private_messages::pull;
+use nudge::service::pull_window::PullWindow;
 
 use crate::databases::{self, Database};
 use crate::{machine, statements};
@@ -86,7 +87,7 @@ fn row(backend: Backend, id: i64, now: i64) -> String {
 
 async fn compare(database: &Database) -> anyhow::Result<()> {
     let mut db = database.source.connect(Role::Reader).await?;
-    let window = PullWindow::default();
+    let window = PullWindow::private();
     statements::start_recording();
     let began = Instant::now();
     pull_once(&mut db, BUSY, 0, &window).await?;
