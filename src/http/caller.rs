@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use actix_web::dev::Payload;
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::AUTHORIZATION;
-use actix_web::{FromRequest, HttpRequest, web};
+use actix_web::middleware::Next;
+use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
@@ -35,18 +37,38 @@ impl FromRequest for Caller {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
-        async move {
-            let state = state(&request)?;
-            let token = presented_token(&request).ok_or(AppError::Unauthenticated)?;
-            let identity = identify(&state, token).await?;
-            if tenant(&request).is_some_and(|tenant| tenant != TENANT) {
-                return Err(AppError::Forbidden("no access to this tenant"));
-            }
-            tracing::Span::current().record("user.id", identity.user.0);
-            Ok(Caller { user: identity.user, login: identity.login })
-        }
-        .boxed_local()
+        async move { authenticate(&request).await }.boxed_local()
     }
+}
+
+/// Lets only those pass who are signed in, before anything else of their request is looked at.
+pub async fn demand_login<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    match authenticate(request.request()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            Ok(next.call(request).await?.map_into_left_body())
+        }
+        Err(error) => Ok(request.error_response(error).map_into_right_body()),
+    }
+}
+
+/// Who asks. The token is looked up once for each request.
+pub async fn authenticate(request: &HttpRequest) -> Result<Caller, AppError> {
+    let known = request.extensions().get::<Caller>().copied();
+    if let Some(caller) = known {
+        return Ok(caller);
+    }
+    let state = state(request)?;
+    let token = presented_token(request).ok_or(AppError::Unauthenticated)?;
+    let identity = identify(&state, token).await?;
+    if tenant(request).is_some_and(|tenant| tenant != TENANT) {
+        return Err(AppError::Forbidden("no access to this tenant"));
+    }
+    tracing::Span::current().record("user.id", identity.user.0);
+    Ok(Caller { user: identity.user, login: identity.login })
 }
 
 impl FromRequest for Visitor {

@@ -1,10 +1,10 @@
 //! The route table, and what unknown paths and wrong methods are answered with.
 
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig, delete, get, post, put};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 
-use super::AppState;
-use super::caller::{identify, presented_token};
+use super::caller::{authenticate, demand_login};
 use super::{
     auth, conversation_reads, friend_requests, friends, group_members, group_messages, group_requests, groups, health,
     lookups, private_messages, server_api, sessions, sync, users, ws,
@@ -19,7 +19,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/metrics", get().to(health::metrics_for_loopback)))
         .service(at("/infra/ws", get().to(ws::open)))
         .service(web::scope("/admin-api/system").configure(system))
-        .service(web::scope("/admin-api/im").configure(im))
+        .service(web::scope("/admin-api/im").wrap(from_fn(demand_login)).configure(im))
         .service(web::scope("/api/v1").configure(server))
         .default_service(web::to(unknown_path));
 }
@@ -35,10 +35,16 @@ fn system(config: &mut ServiceConfig) {
         .service(at("/auth/login", post().to(auth::login)))
         .service(at("/auth/logout", post().to(auth::logout)))
         .service(at("/auth/refresh-token", post().to(auth::refresh)))
-        .service(at("/auth/get-permission-info", get().to(auth::permission_info)))
         .service(at("/tenant/get-by-website", get().to(lookups::tenant_by_website)))
         .service(at("/tenant/get-id-by-name", get().to(lookups::tenant_id_by_name)))
         .service(at("/tenant/simple-list", get().to(lookups::tenants)))
+        .service(web::scope("").wrap(from_fn(demand_login)).configure(signed_in));
+}
+
+/// What else `/admin-api/system` has, for those who are signed in.
+fn signed_in(config: &mut ServiceConfig) {
+    config
+        .service(at("/auth/get-permission-info", get().to(auth::permission_info)))
         .service(at("/dict-data/simple-list", get().to(lookups::dictionary)))
         .service(at("/notify-message/get-unread-count", get().to(lookups::unread_notice_count)))
         .service(at("/notify-message/get-unread-list", get().to(lookups::unread_notices)))
@@ -128,8 +134,7 @@ async fn wrong_method() -> Result<HttpResponse, AppError> {
 }
 
 /// Code 404 for those who are signed in, 401 for others, who need not know which paths exist.
-async fn unknown_path(state: web::Data<AppState>, request: HttpRequest) -> Result<HttpResponse, AppError> {
-    let token = presented_token(&request).ok_or(AppError::Unauthenticated)?;
-    identify(&state, token).await?;
+async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
+    authenticate(&request).await?;
     Err(AppError::NoSuchPath)
 }

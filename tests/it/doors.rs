@@ -56,6 +56,7 @@ async fn unknown_paths_tell_strangers_nothing(backend: Backend) {
 #[actix_web::test]
 async fn a_known_path_with_another_method_is_answered_405() {
     let app = TestApp::start(Backend::Sqlite).await;
+    let alice = app.user("alice").await;
     for (method, path) in [
         ("GET", "/im/message/private/send"),
         ("DELETE", "/im/message/private/pull"),
@@ -63,7 +64,10 @@ async fn a_known_path_with_another_method_is_answered_405() {
         ("PUT", "/system/auth/login"),
         ("OPTIONS", "/system/auth/login"),
     ] {
-        assert_eq!(code(&answer(visit(&app, method, path)).await), 405, "{method} {path}");
+        let request = visit(&app, method, path).bearer_auth(&alice.access_token);
+        assert_eq!(code(&answer(request).await), 405, "{method} {path}");
+        let strangers = if path.starts_with("/im/") { 401 } else { 405 };
+        assert_eq!(code(&answer(visit(&app, method, path)).await), strangers, "{method} {path}");
     }
 }
 

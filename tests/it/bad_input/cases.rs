@@ -128,6 +128,9 @@ fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
         cases.push(refused(&format!("token {token:.40}"), valid().with_header(name, token.as_bytes())));
     }
     cases.push(refused("token of bytes", valid().with_header(name, &[0xff, 0xfe, 0x80])));
+    // Strangers learn nothing of what a request should be.
+    let nothing_else = Case { path: endpoint.path.to_owned(), body: Some(b"{".to_vec()), ..valid() };
+    cases.push(refused("no token and a broken request", nothing_else.without_header(name)));
     if endpoint.door == Door::Login {
         for token in ["", "%FF%FE", "x"] {
             let valid = valid().without_header(name);
