@@ -54,7 +54,7 @@ pub async fn list_groups(db: &mut Db, user: UserId) -> QueryResult<Vec<(GroupId,
 /// Unread messages of private conversations; only those with some, each at most [`MAX_COUNTED`] + 1.
 pub async fn count_private(db: &mut Db, user: UserId, parts: &[Part<UserId>]) -> QueryResult<Vec<(UserId, i64)>> {
     let condition = |part: &Part<UserId>| {
-        ("sender_id", format!("im_private_message WHERE sender_id = {} AND receiver_id = {user}", part.target))
+        (part.target.0, format!("im_private_message WHERE sender_id = {} AND receiver_id = {user}", part.target))
     };
     let counts = count(db, parts, condition).await?;
     Ok(counts.into_iter().map(|(target, number)| (UserId(target), number)).collect())
@@ -65,17 +65,16 @@ pub async fn count_group(db: &mut Db, user: UserId, parts: &[Part<GroupId>]) -> 
     let condition = |part: &Part<GroupId>| {
         let group = part.target;
         let directed = format!("(receiver_user_ids IS NULL OR CONCAT(',', receiver_user_ids, ',') LIKE '%,{user},%')");
-        ("group_id", format!("im_group_message WHERE group_id = {group} AND sender_id <> {user} AND {directed}"))
+        (group.0, format!("im_group_message WHERE group_id = {group} AND sender_id <> {user} AND {directed}"))
     };
     let counts = count(db, parts, condition).await?;
     Ok(counts.into_iter().map(|(target, number)| (GroupId(target), number)).collect())
 }
 
-/// `condition` gives the column that holds the target, and what to select from.
 async fn count<T>(
     db: &mut Db,
     parts: &[Part<T>],
-    condition: impl Fn(&Part<T>) -> (&'static str, String),
+    condition: impl Fn(&Part<T>) -> (i64, String),
 ) -> QueryResult<Vec<(i64, i64)>> {
     let types: Vec<String> = ContentType::ALL
         .iter()
@@ -89,13 +88,12 @@ async fn count<T>(
             .iter()
             .enumerate()
             .map(|(index, part)| {
-                let (column, condition) = condition(part);
+                let (target, condition) = condition(part);
                 let (from, to, limit) = (part.span.from, part.span.to, MAX_COUNTED + 1);
-                // The target comes from a column, because PostgreSQL takes a constant for a smaller integer.
+                // A bare number is a 32-bit integer to PostgreSQL, and a sum with the count is of 64 bits everywhere.
                 format!(
-                    "SELECT COALESCE(MAX({column}), 0) AS target, COUNT(*) AS number FROM (SELECT {column} \
-                     FROM {condition} AND id > {from} AND id <= {to} AND status <> {STATUS_RECALLED} \
-                     AND type IN ({types}) LIMIT {limit}) AS c{index}"
+                    "SELECT {target} + 0 * COUNT(*) AS target, COUNT(*) AS number FROM (SELECT id FROM {condition} AND id > {from} \
+                     AND id <= {to} AND status <> {STATUS_RECALLED} AND type IN ({types}) LIMIT {limit}) AS c{index}"
                 )
             })
             .collect();
