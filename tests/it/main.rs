@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod batch_errors;
+mod client;
 mod commit_and_push;
 mod commit_order;
 mod database_outage;
