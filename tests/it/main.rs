@@ -5,6 +5,7 @@
 mod accounts;
 mod bad_input;
 mod batch_errors;
+mod client;
 mod commit_and_push;
 mod commit_order;
 mod convergence;
