@@ -22,6 +22,7 @@ mod recall;
 mod repeats;
 mod story;
 mod support;
+mod who_may_see;
 mod window;
 mod writer_limits;
 mod writers;

@@ -9,7 +9,7 @@ use nudge::clock::Clock;
 use nudge::config::Config;
 use nudge::db::connect::{Role, Source};
 use nudge::db::conversation_reads::{self, Advance};
-use nudge::db::group_messages::GroupMessageRow;
+use nudge::db::group_messages::{self, GroupMessageRow};
 use nudge::db::private_messages::{self, PrivateMessageRow};
 use nudge::db::schema::{
     im_conversation_read, im_friend, im_friend_request, im_group_message, im_group_request, im_private_message,
@@ -17,7 +17,7 @@ use nudge::db::schema::{
 use nudge::db::sequence::{self, Counter, CounterValue};
 use nudge::db::{Columns, Db, RunQueryDsl};
 use nudge::domain::content::{ContentType, content_hash, parse_content};
-use nudge::domain::ids::{MessageId, UserId};
+use nudge::domain::ids::{GroupId, MessageId, UserId};
 use nudge::service::conversation_reads::{Conversation, ReadReport};
 use nudge::service::member_cache::MemberCache;
 use nudge::service::private_messages::PrivateDraft;
@@ -100,6 +100,32 @@ impl DirectWriter {
         let row = message_row(id, pair, send_time);
         private_messages::insert_all_if_new(&mut self.db, &[row]).await.unwrap();
         self.set_counter(Counter::Private, id).await;
+    }
+
+    /// Stores a message in a group without asking whether its sender may; its id.
+    pub async fn store_group_message(&mut self, group: i64, sender: i64, text: &str) -> i64 {
+        self.db.begin().await.unwrap();
+        let mut tx = Tx::new(&mut self.db, Clock::system().now(), &self.config, &mut self.members);
+        tx.lock(Locks::GROUP).await.unwrap();
+        let range = tx.take_ids(Counter::Group, 1).unwrap();
+        let row = GroupMessageRow {
+            id: range.first,
+            client_message_id: random_id(),
+            sender_id: UserId(sender),
+            group_id: GroupId(group),
+            type_: TEXT as i32,
+            content: json!({"content": text}).to_string(),
+            content_hash: vec![0; 16],
+            status: 0,
+            receipt_status: 1,
+            send_time: range.send_time,
+            at_user_ids: None,
+            receiver_user_ids: None,
+        };
+        group_messages::insert_all_if_new(tx.db, &[row]).await.unwrap();
+        tx.finish("writer:test", 1).await.unwrap();
+        self.db.commit().await.unwrap();
+        range.first.0
     }
 
     /// Positions under one stamp, in one transaction.
