@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::Tx;
 use super::private_messages::server_message_id;
 use crate::db::group_messages::{self as table, GroupMessageRow};
+use crate::db::groups::{self, GroupChange};
 use crate::db::sequence::Counter;
 use crate::db::{Db, group_members, group_spans};
 use crate::domain::content::ContentType;
@@ -154,9 +155,20 @@ pub async fn recall_group_message(tx: &mut Tx<'_>, user: UserId, id: MessageId) 
     if !table::mark_recalled(tx.db, id).await? {
         return Err(Refusal::AlreadyRecalled.into());
     }
+    touch_if_pinned(tx, row.group_id, id).await?;
     let receivers = group_members::list_active_ids(tx.db, row.group_id).await?;
     let content = RecallContent { message_id: id };
     store_server_message(tx, user, row.group_id, ContentType::Recall, &content, receivers).await
+}
+
+/// Group lists show pinned messages, so a list that a client has is old when one of them is recalled.
+async fn touch_if_pinned(tx: &mut Tx<'_>, group: GroupId, message: MessageId) -> Result<(), AppError> {
+    let found = groups::get(tx.db, group).await?;
+    if found.is_some_and(|group| group.pinned().contains(&message)) {
+        let change = GroupChange { update_time: Some(tx.stamp()?), ..GroupChange::default() };
+        groups::update(tx.db, group, &change).await?;
+    }
+    Ok(())
 }
 
 /// Active members who may see that `sender` is typing: all but himself.
