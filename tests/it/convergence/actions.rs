@@ -104,7 +104,7 @@ pub fn random_history(rng: &mut StdRng, users: usize, length: usize) -> Vec<Acti
         }
     }
     let create = Action::of(Kind::Create, rng);
-    actions.push(Action { dice: [0, 2 + 3 * 1, 0, 1], ..create });
+    actions.push(Action { dice: [0, 5, 0, 1], ..create });
     for device in 0..2 * users {
         actions.push(Action { dice: [device, 0, 0, 0], ..Action::of(Kind::Cut, rng) });
     }

@@ -256,12 +256,6 @@ impl<'a> Run<'a> {
 
     async fn finish(&mut self) {
         self.log("every device pulls".to_owned());
-        if std::env::var_os("TEST_STATS").is_some() {
-            for line in self.log.borrow().iter() {
-                let verb = line.split([' ', '(']).next().unwrap_or_default();
-                eprintln!("STAT {verb} {}", line.rsplit(' ').next().unwrap_or_default());
-            }
-        }
         for index in 0..self.devices.len() {
             self.look_at_pushes(index).await;
             self.devices[index].device.pull().await;
