@@ -126,7 +126,7 @@ pub struct Place {
 impl Place {
     /// The owner often, another member mostly, sometimes anybody.
     fn actor(&self, users: &[i64], dice: usize) -> i64 {
-        if dice % 3 == 0 { self.owner } else { self.member(users, dice / 3) }
+        if dice.is_multiple_of(3) { self.owner } else { self.member(users, dice / 3) }
     }
 
     fn member(&self, users: &[i64], dice: usize) -> i64 {

@@ -88,7 +88,7 @@ pub fn devices_of(people: &BTreeMap<i64, Person>, rng: &mut StdRng) -> Vec<Devic
     let mut devices: Vec<Device> = Vec::new();
     for person in people.values() {
         for _ in 0..rng.random_range(1..=3) {
-            let uses_sync = devices.len() % 2 == 0;
+            let uses_sync = devices.len().is_multiple_of(2);
             devices.push(Device::new(person, uses_sync, rng.random_range(2..30)));
         }
     }
