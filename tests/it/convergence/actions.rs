@@ -1,6 +1,8 @@
 //! What may happen in a run: a kind and some dice. The dice are read against what exists when the action's turn comes,
 //! so that a history stays meaningful when parts of it are taken out.
 
+use std::collections::BTreeSet;
+
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -58,7 +60,7 @@ const WEIGHTS: [(Kind, u32); 29] = [
     (Kind::SendGroup, 16),
     (Kind::Repeat, 4),
     (Kind::RecallPrivate, 4),
-    (Kind::RecallGroup, 5),
+    (Kind::RecallGroup, 7),
     (Kind::ReadPrivate, 8),
     (Kind::ReadGroup, 9),
     (Kind::ApplyFriend, 4),
@@ -70,18 +72,18 @@ const WEIGHTS: [(Kind, u32); 29] = [
     (Kind::Kick, 6),
     (Kind::Quit, 4),
     (Kind::ApplyGroup, 5),
-    (Kind::HandleGroup, 4),
+    (Kind::HandleGroup, 6),
     (Kind::Mute, 4),
     (Kind::MuteAll, 3),
     (Kind::Admin, 4),
     (Kind::Transfer, 2),
-    (Kind::Pin, 6),
+    (Kind::Pin, 8),
     (Kind::Rename, 2),
     (Kind::Approval, 3),
     (Kind::Silence, 2),
     (Kind::Dissolve, 1),
     (Kind::Cut, 6),
-    (Kind::Pull, 12),
+    (Kind::Pull, 14),
     (Kind::Restart, 1),
 ];
 
@@ -95,18 +97,48 @@ impl Action {
 pub fn random_history(rng: &mut StdRng, users: usize, length: usize) -> Vec<Action> {
     let mut actions = Vec::new();
     for (from, to) in (0..users).flat_map(|from| (0..from).map(move |to| (from, to))) {
-        if rng.random_bool(0.7) {
+        if rng.random_bool(0.85) {
             let apply = Action::of(Kind::ApplyFriend, rng);
             actions.push(Action { dice: [from, to, 0, 0], ..apply });
             actions.push(Action { dice: [1, 0, 0, 0], ..Action::of(Kind::HandleFriend, rng) });
         }
     }
-    actions.push(Action::of(Kind::Create, rng));
+    let create = Action::of(Kind::Create, rng);
+    actions.push(Action { dice: [0, 5, 0, 1], ..create });
+    for device in 0..2 * users {
+        actions.push(Action { dice: [device, 0, 0, 0], ..Action::of(Kind::Cut, rng) });
+    }
     for _ in 0..length {
         let (kind, _) = WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).unwrap();
         actions.push(Action::of(*kind, rng));
     }
     actions
+}
+
+/// A group, as far as one must know it to do something in it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub id: i64,
+    pub owner: i64,
+    pub members: Vec<i64>,
+}
+
+impl Place {
+    /// The owner often, another member mostly, sometimes anybody.
+    fn actor(&self, users: &[i64], dice: usize) -> i64 {
+        if dice.is_multiple_of(3) { self.owner } else { self.member(users, dice / 3) }
+    }
+
+    fn member(&self, users: &[i64], dice: usize) -> i64 {
+        let crowd = if dice % 8 == 7 || self.members.is_empty() { users } else { &self.members };
+        crowd[dice / 8 % crowd.len()]
+    }
+
+    fn outsider(&self, users: &[i64], dice: usize) -> i64 {
+        let outside: Vec<i64> = users.iter().copied().filter(|user| !self.members.contains(user)).collect();
+        let crowd = if dice % 8 == 7 || outside.is_empty() { users } else { &outside };
+        crowd[dice / 8 % crowd.len()]
+    }
 }
 
 /// What exists, oldest first.
@@ -117,8 +149,9 @@ pub struct Known {
     pub private: Vec<(i64, i64, i64)>,
     /// Ids of group messages, with group and sender.
     pub group_messages: Vec<(i64, i64, i64)>,
-    /// Groups with their owners.
-    pub groups: Vec<(i64, i64)>,
+    /// Those of both that users wrote.
+    pub texts: BTreeSet<(bool, i64)>,
+    pub groups: Vec<Place>,
     /// Friend requests, from and to.
     pub friend_requests: Vec<(i64, i64)>,
     /// Join requests, group and user.
@@ -126,9 +159,10 @@ pub struct Known {
     pub sent: Vec<Draft>,
 }
 
-/// One of the latest few.
+/// One of the latest few, the latest of them most of the time.
 fn late<T>(list: &[T], dice: usize) -> Option<&T> {
-    list.len().checked_sub(1 + dice % list.len().clamp(1, 8)).map(|index| &list[index])
+    let back = (dice % 8) * (dice / 8 % 8) / 8;
+    list.len().checked_sub(1 + back.min(list.len().saturating_sub(1))).map(|index| &list[index])
 }
 
 impl Known {
@@ -138,16 +172,20 @@ impl Known {
         let [a, b, c, d] = action.dice;
         let user = |dice: usize| self.users[dice % self.users.len()];
         let (by, on, text) = (user(a), d % 3 != 0, format!("text {number}"));
-        let group = late(&self.groups, b % 2).or(self.groups.last());
-        // Owners act more often than others: most of what others try is refused.
-        let actor = |group: &(i64, i64)| if a % 2 == 0 { group.1 } else { user(a / 2) };
+        let group = late(&self.groups, b);
+        let actor = |group: &Place| group.actor(&self.users, a);
+        let member = |group: &Place, dice: usize| group.member(&self.users, dice);
         let message_of = |group: i64, dice: usize| {
-            let inside: Vec<i64> =
-                self.group_messages.iter().filter(|message| message.1 == group).map(|message| message.0).collect();
-            late(&inside, dice).copied()
+            let is_wanted = |message: &&(i64, i64, i64)| {
+                message.1 == group && (dice % 8 == 7 || self.texts.contains(&(true, message.0)))
+            };
+            let wanted: Vec<i64> = self.group_messages.iter().filter(is_wanted).map(|message| message.0).collect();
+            late(&wanted, dice).copied()
         };
-        let several = |dice: usize| {
-            let mut some: Vec<i64> = (0..=dice % 3).map(|index| user(dice / 3 + index)).collect();
+        // What the server wrote cannot be recalled, which is tried less often.
+        let is_text = |is_group: bool, id: i64| d % 8 == 7 || self.texts.contains(&(is_group, id));
+        let several = |pick: &dyn Fn(usize) -> i64, dice: usize| {
+            let mut some: Vec<i64> = (0..=dice % 3).map(|index| pick(dice / 3 + 8 * index)).collect();
             some.dedup();
             some
         };
@@ -164,10 +202,11 @@ impl Known {
             }
             Kind::SendGroup => {
                 let group = group?;
-                let quote = message_of(group.0, c / 3).filter(|_| c % 3 == 0);
+                let by = member(group, a);
+                let quote = message_of(group.id, c / 3).filter(|_| c % 3 == 0);
                 let client_id = format!("client-{number}");
                 let receipt = Some(d % 2 == 0);
-                Verb::Send(Draft { from: by, to: group.0, is_group: true, client_id, text, quote, receipt })
+                Verb::Send(Draft { from: by, to: group.id, is_group: true, client_id, text, quote, receipt })
             }
             Kind::Repeat => {
                 let mut draft = late(&self.sent, a)?.clone();
@@ -177,13 +216,15 @@ impl Known {
                 Verb::Send(draft)
             }
             Kind::RecallPrivate => {
-                let message = late(&self.private, a)?;
+                let texts: Vec<_> = self.private.iter().filter(|row| is_text(false, row.0)).collect();
+                let message = late(&texts, a)?;
                 let by = if b % 3 == 0 { user(c) } else { message.1 };
                 Verb::Recall { by, id: message.0, is_group: false }
             }
             Kind::RecallGroup => {
-                let message = late(&self.group_messages, a)?;
-                let owner = self.groups.iter().find(|group| group.0 == message.1).map(|group| group.1);
+                let texts: Vec<_> = self.group_messages.iter().filter(|row| is_text(true, row.0)).collect();
+                let message = late(&texts, a)?;
+                let owner = self.groups.iter().find(|group| group.id == message.1).map(|group| group.owner);
                 let by = [user(c), message.2, owner?][b % 3];
                 Verb::Recall { by, id: message.0, is_group: true }
             }
@@ -196,7 +237,8 @@ impl Known {
             }
             Kind::ReadGroup => {
                 let (id, group, _) = *late(&self.group_messages, c)?;
-                Verb::ReadGroup { by, group, id }
+                let place = self.groups.iter().find(|place| place.id == group)?;
+                Verb::ReadGroup { by: member(place, a), group, id }
             }
             Kind::ApplyFriend => Verb::ApplyFriend { by, to: user(b), text },
             Kind::HandleFriend => {
@@ -205,31 +247,41 @@ impl Known {
             }
             Kind::Block => Verb::Block { by, friend: user(b), on },
             Kind::Unfriend => Verb::Unfriend { by, friend: user(b) },
-            Kind::Create => Verb::Create { by, members: several(b), approval: d % 2 == 0 },
-            Kind::Invite => Verb::Invite { by: actor(group?), group: group?.0, who: several(c) },
-            Kind::Kick => Verb::Kick { by: actor(group?), group: group?.0, who: several(c) },
-            Kind::Quit => Verb::Quit { by, group: group?.0 },
-            Kind::ApplyGroup => Verb::ApplyGroup { by, group: group?.0, text },
+            Kind::Create => Verb::Create { by, members: several(&user, b), approval: d % 2 == 0 },
+            Kind::Invite => {
+                let outsider = |dice| group.map_or(by, |group| group.outsider(&self.users, dice));
+                Verb::Invite { by: actor(group?), group: group?.id, who: several(&outsider, c) }
+            }
+            Kind::Kick => {
+                let (group, by) = (group?, actor(group?));
+                let mut who = several(&|dice| member(group, dice), c);
+                if d % 8 != 7 && who != [by] {
+                    who.retain(|user| *user != by);
+                }
+                Verb::Kick { by, group: group.id, who }
+            }
+            Kind::Quit => Verb::Quit { by: member(group?, a), group: group?.id },
+            Kind::ApplyGroup => Verb::ApplyGroup { by: group?.outsider(&self.users, a), group: group?.id, text },
             Kind::HandleGroup => {
                 let (id, user) = *late(&self.join_requests, b)?;
-                let group = self.groups.iter().find(|group| group.0 == id)?;
+                let group = self.groups.iter().find(|group| group.id == id)?;
                 Verb::HandleGroup { by: actor(group), group: id, user, agree: on }
             }
             Kind::Mute => {
                 let seconds = [Some(10), Some(0), None][d % 3];
-                Verb::Mute { by: actor(group?), group: group?.0, who: user(c), seconds }
+                Verb::Mute { by: actor(group?), group: group?.id, who: member(group?, c), seconds }
             }
-            Kind::MuteAll => Verb::MuteAll { by: actor(group?), group: group?.0, on: d % 2 == 0 },
-            Kind::Admin => Verb::Admin { by: actor(group?), group: group?.0, who: user(c), on },
-            Kind::Transfer => Verb::Transfer { by: actor(group?), group: group?.0, to: user(c) },
+            Kind::MuteAll => Verb::MuteAll { by: actor(group?), group: group?.id, on: d % 2 == 0 },
+            Kind::Admin => Verb::Admin { by: actor(group?), group: group?.id, who: member(group?, c), on },
+            Kind::Transfer => Verb::Transfer { by: actor(group?), group: group?.id, to: member(group?, c) },
             Kind::Pin => {
-                let id = message_of(group?.0, c)?;
-                Verb::Pin { by: actor(group?), group: group?.0, id, on }
+                let id = message_of(group?.id, c)?;
+                Verb::Pin { by: actor(group?), group: group?.id, id, on }
             }
-            Kind::Rename => Verb::Rename { by: actor(group?), group: group?.0, name: format!("name {}", c % 3) },
-            Kind::Approval => Verb::Approval { by: actor(group?), group: group?.0, on: d % 2 == 0 },
-            Kind::Silence => Verb::Silence { by, group: group?.0, on: d % 2 == 0 },
-            Kind::Dissolve => Verb::Dissolve { by: actor(group?), group: group?.0 },
+            Kind::Rename => Verb::Rename { by: actor(group?), group: group?.id, name: format!("name {}", c % 3) },
+            Kind::Approval => Verb::Approval { by: actor(group?), group: group?.id, on: d % 2 == 0 },
+            Kind::Silence => Verb::Silence { by: member(group?, a), group: group?.id, on: d % 2 == 0 },
+            Kind::Dissolve => Verb::Dissolve { by: actor(group?), group: group?.id },
             Kind::Cut | Kind::Pull | Kind::Restart => return None,
         })
     }

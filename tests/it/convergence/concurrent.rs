@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::direct::StoredMessage;
 use crate::support::friends::code_of;
 
-use super::actions::{Kind, Known, random_history};
+use super::actions::{Kind, Known, Place, random_history};
 use super::check::assert_maps;
 use super::device::Device;
 use super::model::{RECALL, TEXT};
@@ -95,6 +95,11 @@ async fn known(world: &mut World, before: [i64; 2], users: Vec<i64>) -> Known {
             _ => {}
         }
     }
+    // Who saw the newest row is a member, but for the one that it removes.
+    let audiences = audiences(&group);
+    let members: BTreeMap<i64, &BTreeSet<i64>> = group.iter().map(|row| (row.target, &audiences[&row.id])).collect();
+    let private_texts = private.iter().filter(|row| row.kind == TEXT).map(|row| (false, row.id));
+    let group_texts = group.iter().filter(|row| row.kind == TEXT).map(|row| (true, row.id));
     let friend_requests = world.tables.friend_requests().await.into_iter().map(|row| (row.0, row.1));
     let join_requests = world.tables.join_requests().await.into_iter().map(|row| (row.0, row.1));
     Known {
@@ -103,7 +108,11 @@ async fn known(world: &mut World, before: [i64; 2], users: Vec<i64>) -> Known {
         users,
         private: private.iter().map(|row| (row.id, row.sender, row.target)).collect(),
         group_messages: group.iter().map(|row| (row.id, row.target, row.sender)).collect(),
-        groups: groups.into_iter().collect(),
+        texts: private_texts.chain(group_texts).collect(),
+        groups: groups
+            .into_iter()
+            .map(|(id, owner)| Place { id, owner, members: members[&id].iter().copied().collect() })
+            .collect(),
         sent: Vec::new(),
     }
 }

@@ -44,10 +44,8 @@ async fn every_device_knows_what_the_model_says(backend: Backend) {
         let mut rng = StdRng::seed_from_u64(seed);
         let users = rng.random_range(4..=6);
         let history = random_history(&mut rng, users, LENGTH);
-        if fails(&mut world, seed, users, &history).await.is_some() {
-            let shortest = shorten(&mut world, seed, users, history).await;
-            let failure = fails(&mut world, seed, users, &shortest).await;
-            let (reason, log) = failure.expect("it failed before, and does no more");
+        if let Some(failure) = fails(&mut world, seed, users, &history).await {
+            let (reason, log) = shorten(&mut world, seed, users, history, failure).await;
             panic!("TEST_SEED={seed} on {backend}:\n{}\n{reason}", log.join("\n"));
         }
     }
@@ -75,16 +73,25 @@ fn seeds(short: u64, long: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| first.wrapping_add(number))
 }
 
+/// Why a run failed, and what happened until then.
+type Failure = (String, Vec<String>);
+
 /// Why a history fails, and what happened until then.
-async fn fails(world: &mut World, seed: u64, users: usize, history: &[Action]) -> Option<(String, Vec<String>)> {
+async fn fails(world: &mut World, seed: u64, users: usize, history: &[Action]) -> Option<Failure> {
     let log = Log::default();
     let play = AssertUnwindSafe(Run::play(world, seed, users, history, &log));
     let panic = play.catch_unwind().await.err()?;
     Some((text_of(&*panic), log.take()))
 }
 
-/// Takes parts out of a failing history, halves first, as long as it fails without them.
-async fn shorten(world: &mut World, seed: u64, users: usize, mut history: Vec<Action>) -> Vec<Action> {
+/// Takes parts out of a failing history, halves first, as long as it fails without them; how the shortest one fails.
+async fn shorten(
+    world: &mut World,
+    seed: u64,
+    users: usize,
+    mut history: Vec<Action>,
+    mut failure: Failure,
+) -> Failure {
     let mut tries = 0;
     let mut width = history.len().div_ceil(2);
     loop {
@@ -93,14 +100,13 @@ async fn shorten(world: &mut World, seed: u64, users: usize, mut history: Vec<Ac
             let mut shorter = history.clone();
             shorter.drain(start..(start + width).min(history.len()));
             tries += 1;
-            if fails(world, seed, users, &shorter).await.is_some() {
-                history = shorter;
-            } else {
-                start += width;
+            match fails(world, seed, users, &shorter).await {
+                Some(shorter_failure) => (history, failure) = (shorter, shorter_failure),
+                None => start += width,
             }
         }
         if width == 1 {
-            return history;
+            return failure;
         }
         width = width.div_ceil(2);
     }

@@ -14,10 +14,10 @@ use crate::support::databases::{Backend, TestDatabase};
 use crate::support::direct::{StoredMessage, Tables};
 use crate::support::friends::code_of;
 
-use super::actions::{Action, Kind, Known};
+use super::actions::{Action, Kind, Known, Place};
 use super::check::{check_device, check_tables, check_user};
 use super::device::Device;
-use super::model::{MAX_ADMINS, MAX_MEMBERS, MAX_PINS, Message, Model};
+use super::model::{Group, MAX_ADMINS, MAX_MEMBERS, MAX_PINS, Message, Model, TEXT};
 use super::verbs::{Draft, Verb};
 use super::views::parsed;
 
@@ -200,11 +200,14 @@ impl<'a> Run<'a> {
             true => (row.id, row.target, row.sender),
             false => (row.id, row.sender, row.target),
         };
+        let rows = self.model.private.values().chain(self.model.group_messages.values());
+        let texts = rows.filter(|row| row.kind == TEXT);
         Known {
             users: self.model.users.clone(),
             private: self.model.private.values().map(row).collect(),
             group_messages: self.model.group_messages.values().map(row).collect(),
-            groups: self.model.groups.iter().map(|(id, group)| (*id, group.owner)).collect(),
+            texts: texts.map(|row| (row.is_group, row.id)).collect(),
+            groups: self.model.groups.iter().map(|(id, group)| place(*id, group)).collect(),
             friend_requests: self.model.friend_requests.keys().copied().collect(),
             join_requests: self.model.join_requests.keys().copied().collect(),
             sent: self.sent.clone(),
@@ -263,6 +266,10 @@ impl<'a> Run<'a> {
         }
         check_tables(&mut self.world.tables, &self.model).await;
     }
+}
+
+fn place(id: i64, group: &Group) -> Place {
+    Place { id, owner: group.owner, members: group.active().into_iter().collect() }
 }
 
 /// The id of the request that a verb handles.
