@@ -1,14 +1,17 @@
 //! The HTTP calls of a signed-in user. An access token that has ended is renewed once, and the call repeated.
 
 use reqwest::{Method, RequestBuilder};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::endpoint::{Endpoint, execute};
 use super::error::ClientError;
-use super::types::{ConversationRead, PrivateDraft, PrivateMessage, Session, Tokens};
-use crate::domain::ids::{LoginId, MessageId, RequestId, UserId};
+use super::sync::{SyncAnswer, SyncRequest, Unread};
+use super::types::{GroupDraft, GroupMessage, PrivateDraft, PrivateMessage, Session, Tokens};
+use crate::domain::group::MEMBER_ACTIVE;
+use crate::domain::ids::{GroupId, LoginId, MessageId, RequestId, UserId};
 
 const UNAUTHENTICATED: i64 = 401;
 
@@ -47,11 +50,42 @@ impl Api {
         self.call(self.post("/admin-api/im/message/private/send").json(draft)).await
     }
 
-    /// P2: messages above `min_id`, ascending.
-    pub async fn pull_private(&self, min_id: i64, size: usize) -> Result<Vec<PrivateMessage>, ClientError> {
-        let query = [("minId", min_id), ("size", to_i64(size))];
-        let page: Option<_> = self.call(self.get("/admin-api/im/message/private/pull").query(&query)).await?;
-        Ok(page.unwrap_or_default())
+    /// Everything new after the cursors, a page of each stream.
+    pub(super) async fn sync(&self, request: &SyncRequest) -> Result<SyncAnswer, ClientError> {
+        self.call(self.post("/admin-api/im/sync").json(request)).await
+    }
+
+    /// My unread messages as the server counts them.
+    pub async fn unread(&self) -> Result<Unread, ClientError> {
+        self.call(self.post("/admin-api/im/unread").json(&json!({}))).await
+    }
+
+    /// G1, once; [`Device::send_group`](super::Device::send_group) repeats until it is answered.
+    pub async fn send_group(&self, draft: &GroupDraft) -> Result<GroupMessage, ClientError> {
+        self.call(self.post("/admin-api/im/message/group/send").json(draft)).await
+    }
+
+    /// G4: I have read the group up to `message`.
+    pub async fn read_group(&self, group: GroupId, message: MessageId) -> Result<(), ClientError> {
+        let query = [("groupId", group.0), ("messageId", message.0)];
+        self.call_for_nothing(self.put("/admin-api/im/message/group/read").query(&query)).await
+    }
+
+    /// Who is in the group now, ascending.
+    pub async fn group_members(&self, group: GroupId) -> Result<Vec<UserId>, ClientError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Member {
+            user_id: UserId,
+            status: i32,
+        }
+
+        let request = self.get("/admin-api/im/group-member/list").query(&[("groupId", group.0)]);
+        let members: Vec<Member> = self.call(request).await?;
+        let active = members.into_iter().filter(|member| member.status == MEMBER_ACTIVE);
+        let mut ids: Vec<UserId> = active.map(|member| member.user_id).collect();
+        ids.sort_unstable();
+        Ok(ids)
     }
 
     /// P3: messages with this peer below `max_id`, newest first. `limit` is 1–200.
@@ -89,18 +123,6 @@ impl Api {
     pub async fn typing_private(&self, peer: UserId) -> Result<(), ClientError> {
         let request = self.put("/admin-api/im/message/private/typing");
         self.call_for_nothing(request.query(&[("receiverId", peer.0)])).await
-    }
-
-    /// R1: read positions after the cursor (update time, id). `limit` is 1–200.
-    pub async fn pull_reads(
-        &self,
-        after: Option<(i64, i64)>,
-        limit: usize,
-    ) -> Result<Vec<ConversationRead>, ClientError> {
-        let mut query = vec![("limit", to_i64(limit))];
-        query.extend(after.iter().flat_map(|(time, id)| [("lastUpdateTime", *time), ("lastId", *id)]));
-        let page: Option<_> = self.call(self.get("/admin-api/im/conversation-read/pull").query(&query)).await?;
-        Ok(page.unwrap_or_default())
     }
 
     /// Asks `peer` to be my friend. `None` when no request was needed.

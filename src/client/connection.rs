@@ -3,7 +3,6 @@
 //! One task owns the socket; each (re)connect starts a pull in a task of its own, so frames are read while it runs.
 //! Both end with the [`Connection`].
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
@@ -13,7 +12,7 @@ use tokio::time::sleep;
 use super::device::Device;
 use super::push::{Incoming, Push, parse_frame};
 use super::socket::{HandshakeError, Received, Socket};
-use super::types::PrivateMessage;
+use super::sync::Pulled;
 use crate::protocol::close::CloseReason;
 
 /// What happens on a connection.
@@ -30,7 +29,7 @@ pub enum DeviceEvent {
         received_at: Instant,
     },
     /// Messages that a pull brought and that were not known.
-    Pulled(Vec<Arc<PrivateMessage>>),
+    Pulled(Pulled),
     /// The pull that a (re)connect started has come to its end.
     Synced,
     /// That pull failed for good; the text says why. The next (re)connect tries again.

@@ -12,19 +12,17 @@ use super::connection::{self, Connection, DeviceEvent};
 use super::endpoint::Endpoint;
 use super::error::ClientError;
 use super::store::Store;
-use super::types::{PrivateDraft, PrivateMessage, Tokens};
+use super::sync::{Pulled, Unread};
+use super::types::{GroupDraft, GroupMessage, PrivateDraft, PrivateMessage, Tokens};
 use crate::domain::conversation::ConversationType;
-use crate::domain::ids::{MessageId, RequestId, UserId};
-
-/// Most read positions in one page, and the page size that we ask for.
-const READ_PAGE_SIZE: usize = 200;
+use crate::domain::ids::{GroupId, MessageId, RequestId, UserId};
 
 /// How a device behaves. Share one value between many devices where it is the same.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
     /// Name of the device, sent with the handshake; the user sees it in the list of sessions.
     pub device: String,
-    /// Messages in one page of a pull, 1–1000. The default is the web client's 100.
+    /// Rows of each stream in one page of a pull, 1–200. The default is the web client's 100.
     pub pull_size: usize,
     /// Time between two pings. After two and a half of them without any frame the connection counts as lost.
     pub ping_interval: Duration,
@@ -40,7 +38,7 @@ pub struct DeviceConfig {
     pub send_deadline: Duration,
     /// Events that wait to be read; when they are this many the socket is not read.
     pub event_capacity: usize,
-    /// Private messages kept in the store; older pulled ones are forgotten.
+    /// Messages of each table kept in the store; older pulled ones are forgotten.
     pub store_capacity: usize,
 }
 
@@ -123,25 +121,29 @@ impl Device {
         connection::start(self.clone())
     }
 
-    /// Pulls everything that is new: read positions, then private messages. Returns the messages that were not known.
-    /// Everything committed before this call is in the store when it returns.
+    /// Pulls everything that is new, in one call where a page of each stream is enough. Returns the messages that were
+    /// not known. Everything committed before this call is in the store when it returns.
     ///
     /// # Errors
     /// Those of [`Api`]; what was pulled before the failure stays.
-    pub async fn sync(&self) -> Result<Vec<Arc<PrivateMessage>>, ClientError> {
+    pub async fn sync(&self) -> Result<Pulled, ClientError> {
         self.sync_into(None).await
     }
 
-    /// [`Device::sync`]; with `events` each page is reported there, and the returned list is empty.
-    pub(super) async fn sync_into(
-        &self,
-        events: Option<&mpsc::Sender<DeviceEvent>>,
-    ) -> Result<Vec<Arc<PrivateMessage>>, ClientError> {
+    /// [`Device::sync`]; with `events` each page is reported there, and nothing is returned.
+    pub(super) async fn sync_into(&self, events: Option<&mpsc::Sender<DeviceEvent>>) -> Result<Pulled, ClientError> {
         let _gate = self.0.sync_gate.lock().await;
-        self.pull_reads().await?;
-        let mut all_new = Vec::new();
+        let mut all_new = Pulled::default();
+        let mut request = self.with_store(|store| store.sync_request(self.config().pull_size.max(1)));
         loop {
-            let (new, is_last) = self.pull_private_page().await?;
+            let answer = self.api().sync(&request).await?;
+            let next = request.after(&answer);
+            let has_more = answer.has_more();
+            if has_more && next == request {
+                return Err(ClientError::Unexpected("full pages of what was pulled before".to_owned()));
+            }
+            request = next;
+            let new = self.with_store(|store| store.merge_answer(answer));
             match events {
                 Some(events) if !new.is_empty() => {
                     // Nobody listening is no reason to stop pulling.
@@ -149,38 +151,9 @@ impl Device {
                 }
                 _ => all_new.extend(new),
             }
-            if is_last {
+            if !has_more {
                 return Ok(all_new);
             }
-        }
-    }
-
-    /// Pulls one page. Its new messages, and whether it was the last: the server gives a full page or the end.
-    async fn pull_private_page(&self) -> Result<(Vec<Arc<PrivateMessage>>, bool), ClientError> {
-        let size = self.config().pull_size.max(1);
-        let min_id = self.with_store(|store| store.private_cursor());
-        let page = self.api().pull_private(min_id, size).await?;
-        let is_last = page.len() < size;
-        let (new, has_moved) = self.with_store(|store| store.merge_private_page(page));
-        if !is_last && !has_moved {
-            return Err(ClientError::Unexpected("a full page of messages that were pulled before".to_owned()));
-        }
-        Ok((new, is_last))
-    }
-
-    async fn pull_reads(&self) -> Result<(), ClientError> {
-        let mut position = self.with_store(|store| store.read_scan_start());
-        loop {
-            let page = self.api().pull_reads(position, READ_PAGE_SIZE).await?;
-            self.with_store(|store| store.merge_read_page(&page));
-            let end = page.last().map(|row| (row.update_time, row.id));
-            if page.len() < READ_PAGE_SIZE {
-                return Ok(());
-            }
-            if end <= position {
-                return Err(ClientError::Unexpected("read positions are not in order".to_owned()));
-            }
-            position = end;
         }
     }
 
@@ -198,19 +171,34 @@ impl Device {
     /// The server's refusal, or [`ClientError::Deadline`] when there was no answer within `send_deadline`: it may
     /// have been stored or not, and the same draft can be sent again.
     pub async fn send(&self, draft: &PrivateDraft) -> Result<PrivateMessage, ClientError> {
+        let message = self.repeat(|| self.api().send_private(draft)).await?;
+        self.with_store(|store| store.merge_private(message.clone()));
+        Ok(message)
+    }
+
+    /// [`Device::send`] to a group.
+    ///
+    /// # Errors
+    /// Those of [`Device::send`].
+    pub async fn send_group(&self, draft: &GroupDraft) -> Result<GroupMessage, ClientError> {
+        let message = self.repeat(|| self.api().send_group(draft)).await?;
+        self.with_store(|store| store.merge_group(message.clone()));
+        Ok(message)
+    }
+
+    /// Tries until there is an answer, or no time left.
+    async fn repeat<T, F>(&self, call: impl Fn() -> F) -> Result<T, ClientError>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
         let config = self.config();
         let deadline = Instant::now() + config.send_deadline;
         let mut attempt = 0;
         loop {
             let time_left = deadline.saturating_duration_since(Instant::now());
-            let try_once = timeout(config.attempt_timeout.min(time_left), self.api().send_private(draft));
-            let last = match try_once.await {
-                Ok(Ok(message)) => {
-                    self.with_store(|store| store.merge_private(message.clone()));
-                    return Ok(message);
-                }
+            let last = match timeout(config.attempt_timeout.min(time_left), call()).await {
                 Ok(Err(error)) if error.is_temporary() => error,
-                Ok(Err(error)) => return Err(error),
+                Ok(answer) => return answer,
                 Err(_) => ClientError::Transport("timed out".to_owned()),
             };
             let pause = config.resend.random_delay(attempt);
@@ -220,6 +208,38 @@ impl Device {
             sleep(pause).await;
             attempt += 1;
         }
+    }
+
+    /// My unread messages as the server counts them.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn unread(&self) -> Result<Unread, ClientError> {
+        self.api().unread().await
+    }
+
+    /// Who is in the group: fetched when it is asked for, and again after an event of the group or a reconnect.
+    ///
+    /// # Errors
+    /// Those of [`Api`]; 1040500001 for those who are not in it.
+    pub async fn members(&self, group: GroupId) -> Result<Arc<[UserId]>, ClientError> {
+        let (known, events) = self.with_store(|store| (store.members(group), store.member_events()));
+        if let Some(members) = known {
+            return Ok(members);
+        }
+        let fetched: Arc<[UserId]> = self.api().group_members(group).await?.into();
+        self.with_store(|store| store.merge_members(group, fetched.clone(), events));
+        Ok(fetched)
+    }
+
+    /// Reports that I have read the group up to `message`.
+    ///
+    /// # Errors
+    /// Those of [`Api`].
+    pub async fn read_group(&self, group: GroupId, message: MessageId) -> Result<(), ClientError> {
+        self.api().read_group(group, message).await?;
+        self.with_store(|store| store.raise_read(ConversationType::Group.number(), group.0, message));
+        Ok(())
     }
 
     /// Reports that I have read what `peer` wrote up to `message`.

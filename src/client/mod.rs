@@ -3,9 +3,10 @@
 //!
 //! The rules that it keeps (`design.md` section 7):
 //! - A push is a hint. Only pulls move the pull cursor; never a push, nor the answer to a send.
-//! - A pull runs on connect and on every reconnect. Messages are merged by id.
+//! - A pull runs on connect and on every reconnect, by `/im/sync` until no stream has more. Messages are merged by id.
 //! - Cursors of states go back five seconds before a scan, and only forward afterwards.
 //! - A send is repeated under its first client id until it is answered.
+//! - Members of a group are fetched when they are asked for, and anew after an event of the group or a reconnect.
 //! - Peers' read positions are fetched when they are asked for, once per connection.
 //! - It reconnects after min(1000·2ⁿ, 30000) ms plus up to a second, but not after it was signed out or closed from
 //!   another device. It says `resume=0`, since it needs no replay.
@@ -36,9 +37,11 @@ mod cursors;
 mod device;
 mod endpoint;
 mod error;
+mod log;
 mod push;
 mod socket;
 mod store;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -52,7 +55,8 @@ pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use push::Push;
 pub use store::Store;
+pub use sync::{Pulled, Unread, UnreadConversation};
 pub use types::{
-    ConversationRead, ImportedTokens, ImportedUser, NewUser, PrivateDraft, PrivateMessage, ReadPayload, ReceiptPayload,
-    STATUS_RECALLED, Session, Tokens, TypingPayload,
+    ConversationRead, GroupDraft, GroupMessage, ImportedTokens, ImportedUser, NewUser, PrivateDraft, PrivateMessage,
+    ReadPayload, ReceiptPayload, STATUS_RECALLED, Session, Tokens, TypingPayload,
 };

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-use super::types::{PrivateMessage, ReadPayload, ReceiptPayload, TypingPayload};
+use super::types::{GroupMessage, PrivateMessage, ReadPayload, ReceiptPayload, TypingPayload};
 use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;
 use crate::domain::ids::MessageId;
@@ -16,6 +16,10 @@ pub enum Push {
     PrivateMessage(PrivateMessage),
     /// A RECALL row, and the message that it takes back.
     Recall { row: PrivateMessage, recalled: MessageId },
+    /// A row of the group message table other than a recall.
+    GroupMessage(GroupMessage),
+    /// A RECALL row of a group, and the message that it takes back.
+    GroupRecall { row: GroupMessage, recalled: MessageId },
     /// I have read on another device; of any conversation type.
     Read { conversation_type: i32, payload: ReadPayload },
     /// Somebody has read what I wrote.
@@ -85,6 +89,9 @@ fn parse_envelope(envelope: &str) -> Option<Push> {
             payload(envelope)
                 .map(|row: PrivateMessage| private_row(PrivateMessage { r#type: head.content_type, ..row }))
         }
+        Some(stored) if stored.is_persistent() && conversation_type == ConversationType::Group.number() => {
+            payload(envelope).map(|row: GroupMessage| group_row(GroupMessage { r#type: head.content_type, ..row }))
+        }
         _ => None,
     };
     // Also where a known type has another form, such as the silent FRIEND_ADD, whose id is null.
@@ -98,6 +105,13 @@ fn private_row(row: PrivateMessage) -> Push {
     match row.recalled_message() {
         Some(recalled) => Push::Recall { row, recalled },
         None => Push::PrivateMessage(row),
+    }
+}
+
+fn group_row(row: GroupMessage) -> Push {
+    match row.recalled_message() {
+        Some(recalled) => Push::GroupRecall { row, recalled },
+        None => Push::GroupMessage(row),
     }
 }
 
@@ -152,6 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn group_messages_and_their_recalls() {
+        let row = |content: &str| {
+            json!({ "id": 5, "clientMessageId": "c", "senderId": 1, "groupId": 3, "content": content, "status": 0,
+                    "type": 0, "sendTime": 9, "receiverUserIds": null })
+        };
+        let Push::GroupMessage(message) = push(&frame(2, 101, row("{}"))) else { panic!() };
+        assert_eq!((message.group_id, message.r#type), (GroupId(3), 101));
+        let Push::GroupRecall { recalled, .. } = push(&frame(2, 2101, row(r#"{"messageId":4}"#))) else { panic!() };
+        assert_eq!(recalled, MessageId(4));
+    }
+
+    #[test]
     fn reads_and_receipts() {
         let read = push(&frame(
             1,
@@ -176,7 +202,7 @@ mod tests {
     #[rstest]
     #[case::friend_request(0, 1203, json!({ "requestId": 1 }))]
     #[case::silent_friend_add(1, 1204, json!({ "id": null, "senderId": 1, "receiverId": 2, "content": "{}" }))]
-    #[case::group_message(2, 101, json!({ "id": 5, "groupId": 3 }))]
+    #[case::group_nickname(2, 1516, json!({ "id": null, "groupId": 3 }))]
     #[case::future_type(1, 9999, message("{}"))]
     fn the_rest_comes_as_it_is(#[case] conversation: i32, #[case] content: i32, #[case] payload: Value) {
         let expected = Push::Other { conversation_type: conversation, content_type: content, payload: payload.clone() };

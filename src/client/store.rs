@@ -1,78 +1,115 @@
-//! What this device knows: messages merged by id, read positions and pull cursors. In memory, no I/O.
-//!
-//! Messages come from pulls, pushes and the answers to sends, in any order and more than once. A message is one
-//! message by its id; the same (sender, client id) under a second id would be a fault of the server and is counted.
+//! What this device knows: messages, read positions, members of groups, and pull cursors. In memory, no I/O.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::cursors::{MessageCursor, StateCursor};
+use serde_json::Value;
+
+use super::cursors::StateCursor;
+use super::log::MessageLog;
 use super::push::Push;
-use super::types::{ConversationRead, PrivateMessage, STATUS_RECALLED};
+use super::sync::{Pulled, StatePage, SyncAnswer, SyncRequest};
+use super::types::{ConversationRead, GroupMessage, PrivateMessage};
 use crate::domain::conversation::ConversationType;
-use crate::domain::ids::{MessageId, UserId};
+use crate::domain::ids::{GroupId, MessageId, UserId};
+
+/// Rows of a state table as they came, by id, and how far they were pulled.
+#[derive(Debug, Default)]
+struct StateRows {
+    rows: BTreeMap<i64, Value>,
+    cursor: StateCursor,
+}
+
+impl StateRows {
+    fn merge(&mut self, page: StatePage<Value>) {
+        let number = |row: &Value, key: &str| row.get(key).and_then(Value::as_i64);
+        for row in page.list {
+            if let (Some(id), Some(time)) = (number(&row, "id"), number(&row, "updateTime")) {
+                self.cursor.advance(time, id);
+                self.rows.insert(id, row);
+            }
+        }
+    }
+}
 
 /// The local state of one device.
 #[derive(Debug)]
 pub struct Store {
-    messages: BTreeMap<i64, Arc<PrivateMessage>>,
-    ids_by_client_id: HashMap<(UserId, String), i64>,
-    /// Recalled messages that are not here (yet).
-    recalled: HashSet<i64>,
-    /// Messages kept; older pulled ones are forgotten.
-    capacity: usize,
-    /// Everything up to this id has been seen, and may have been forgotten.
-    forgotten_to: i64,
-    duplicates: u64,
-    private_cursor: MessageCursor,
+    private: MessageLog<PrivateMessage>,
+    group: MessageLog<GroupMessage>,
+    friends: StateRows,
+    friend_requests: StateRows,
+    group_requests: StateRows,
+    groups: Vec<Value>,
+    group_list_time: i64,
     read_cursor: StateCursor,
     reads: HashMap<(i32, i64), MessageId>,
     peer_reads: HashMap<UserId, Option<MessageId>>,
+    /// Only those that nothing has changed since they were fetched.
+    members: HashMap<GroupId, Arc<[UserId]>>,
+    /// Rises with every event of a group and every connection: a list asked for before is not kept.
+    member_events: u64,
     connection: u64,
 }
 
 impl Store {
-    /// An empty store that keeps about `capacity` private messages.
+    /// An empty store that keeps about `capacity` messages of each table.
     pub fn new(capacity: usize) -> Store {
         Store {
-            messages: BTreeMap::new(),
-            ids_by_client_id: HashMap::new(),
-            recalled: HashSet::new(),
-            capacity,
-            forgotten_to: 0,
-            duplicates: 0,
-            private_cursor: MessageCursor::default(),
+            private: MessageLog::new(capacity),
+            group: MessageLog::new(capacity),
+            friends: StateRows::default(),
+            friend_requests: StateRows::default(),
+            group_requests: StateRows::default(),
+            groups: Vec::new(),
+            group_list_time: 0,
             read_cursor: StateCursor::default(),
             reads: HashMap::new(),
             peer_reads: HashMap::new(),
+            members: HashMap::new(),
+            member_events: 0,
             connection: 0,
         }
     }
 
     /// The private messages known, by rising id, recalled ones and RECALL rows included.
     pub fn private_messages(&self) -> impl Iterator<Item = &Arc<PrivateMessage>> {
-        self.messages.values()
+        self.private.iter()
+    }
+
+    /// The group messages known, by rising id, recalled ones, RECALL rows and events included.
+    pub fn group_messages(&self) -> impl Iterator<Item = &Arc<GroupMessage>> {
+        self.group.iter()
     }
 
     /// One private message.
     pub fn private_message(&self, id: MessageId) -> Option<&Arc<PrivateMessage>> {
-        self.messages.get(&id.0)
+        self.private.get(id)
     }
 
-    /// The message that this sender sent under this client id.
+    /// The private message that this sender sent under this client id.
     pub fn find_by_client_id(&self, sender: UserId, client_message_id: &str) -> Option<&Arc<PrivateMessage>> {
-        let id = self.ids_by_client_id.get(&(sender, client_message_id.to_owned()))?;
-        self.messages.get(id)
+        self.private.find_by_client_id(sender, client_message_id)
     }
 
-    /// Everything up to this id has been pulled.
+    /// Every private message up to this id has been pulled.
     pub fn private_cursor(&self) -> i64 {
-        self.private_cursor.position()
+        self.private.cursor()
     }
 
     /// How often one (sender, client id) came under a second message id: 0, or the server is broken.
     pub fn duplicates(&self) -> u64 {
-        self.duplicates
+        self.private.duplicates() + self.group.duplicates()
+    }
+
+    /// My friends, former ones too, as the server tells them.
+    pub fn friends(&self) -> impl Iterator<Item = &Value> {
+        self.friends.rows.values()
+    }
+
+    /// My groups, left ones too, as the server tells them.
+    pub fn groups(&self) -> &[Value] {
+        &self.groups
     }
 
     /// How far I have read.
@@ -87,29 +124,76 @@ impl Store {
 
     /// Takes in one message that was pushed or that answers a send. The cursor stays. Whether it was new.
     pub fn merge_private(&mut self, message: PrivateMessage) -> bool {
-        let is_new = self.insert(message).is_some();
-        self.forget_old();
-        is_new
+        self.private.merge(message)
     }
 
-    /// Takes in a pulled page and moves the cursor over it, in one step. The new ones of its messages, and whether
-    /// the cursor moved.
-    pub fn merge_private_page(&mut self, page: Vec<PrivateMessage>) -> (Vec<Arc<PrivateMessage>>, bool) {
-        let mut has_moved = false;
-        let mut new = Vec::new();
-        for message in page {
-            let id = message.id.0;
-            new.extend(self.insert(message));
-            has_moved |= self.private_cursor.advance(id);
+    /// [`Store::merge_private`] of a group message; an event makes the list of members stale.
+    pub fn merge_group(&mut self, message: GroupMessage) -> bool {
+        self.notice_event(&message);
+        self.group.merge(message)
+    }
+
+    /// The request for everything new: state cursors go back a few seconds.
+    pub(super) fn sync_request(&self, size: usize) -> SyncRequest {
+        SyncRequest {
+            private_min_id: self.private.cursor(),
+            group_min_id: self.group.cursor(),
+            friend: self.friends.cursor.scan_start().map(Into::into),
+            friend_request: self.friend_requests.cursor.scan_start().map(Into::into),
+            group_request: self.group_requests.cursor.scan_start().map(Into::into),
+            read: self.read_cursor.scan_start().map(Into::into),
+            group_list_time: self.group_list_time,
+            size,
         }
-        self.forget_old();
-        (new, has_moved)
+    }
+
+    /// Takes in an answer and moves the cursors over it, in one step. What of its messages was not known.
+    pub(super) fn merge_answer(&mut self, answer: SyncAnswer) -> Pulled {
+        for message in &answer.group.list {
+            self.notice_event(message);
+        }
+        self.friends.merge(answer.friend);
+        self.friend_requests.merge(answer.friend_request);
+        self.group_requests.merge(answer.group_request);
+        self.merge_read_page(&answer.read.list);
+        if let Some(groups) = answer.group_list {
+            (self.groups, self.group_list_time) = (groups.list, groups.time);
+        }
+        Pulled {
+            private: self.private.merge_page(answer.private.list).0,
+            group: self.group.merge_page(answer.group.list).0,
+        }
+    }
+
+    fn notice_event(&mut self, message: &GroupMessage) {
+        if message.is_event() {
+            self.members.remove(&message.group_id);
+            self.member_events += 1;
+        }
+    }
+
+    /// The members of a group, where nothing has happened there since they were fetched.
+    pub fn members(&self, group: GroupId) -> Option<Arc<[UserId]>> {
+        self.members.get(&group).cloned()
+    }
+
+    /// To be taken before members are fetched, for [`Store::merge_members`].
+    pub(super) fn member_events(&self) -> u64 {
+        self.member_events
+    }
+
+    /// Keeps fetched members, unless something has happened since they were asked for.
+    pub(super) fn merge_members(&mut self, group: GroupId, members: Arc<[UserId]>, member_events: u64) {
+        if member_events == self.member_events {
+            self.members.insert(group, members);
+        }
     }
 
     /// Takes in a push. Whether it told something new.
     pub fn merge_push(&mut self, push: &Push) -> bool {
         match push {
             Push::PrivateMessage(row) | Push::Recall { row, .. } => self.merge_private(row.clone()),
+            Push::GroupMessage(row) | Push::GroupRecall { row, .. } => self.merge_group(row.clone()),
             Push::Read { conversation_type, payload } => {
                 let target =
                     payload.receiver_id.map(|id| id.0).or(payload.group_id.map(|id| id.0)).or(payload.channel_id);
@@ -123,11 +207,6 @@ impl Store {
             },
             Push::Typing(_) | Push::Other { .. } => true,
         }
-    }
-
-    /// Where the next scan of read positions begins.
-    pub(super) fn read_scan_start(&self) -> Option<(i64, i64)> {
-        self.read_cursor.scan_start()
     }
 
     /// Takes in a pulled page of read positions.
@@ -150,6 +229,8 @@ impl Store {
     pub(super) fn start_connection(&mut self) {
         self.connection += 1;
         self.peer_reads.clear();
+        self.members.clear();
+        self.member_events += 1;
     }
 
     /// Which connection this is; an answer asked for during an earlier one is not kept.
@@ -171,61 +252,6 @@ impl Store {
         *known = (*known).max(fetched);
         *known
     }
-
-    /// Stores a message and what it means for others. Returns it if it was not known.
-    fn insert(&mut self, mut message: PrivateMessage) -> Option<Arc<PrivateMessage>> {
-        let id = message.id.0;
-        if let Some(recalled) = message.recalled_message() {
-            self.mark_recalled(recalled.0);
-        }
-        let known = self.messages.get(&id);
-        if known.is_none() && id <= self.forgotten_to {
-            return None;
-        }
-        // A copy made before the recall can come after it.
-        if self.recalled.remove(&id) || known.is_some_and(|known| known.status == STATUS_RECALLED) {
-            recall(&mut message);
-        }
-        let is_new = known.is_none();
-        if is_new && let Some(client_id) = &message.client_message_id {
-            let other = self.ids_by_client_id.insert((message.sender_id, client_id.clone()), id);
-            self.duplicates += u64::from(other.is_some_and(|other| other != id));
-        }
-        let message = Arc::new(message);
-        self.messages.insert(id, message.clone());
-        is_new.then_some(message)
-    }
-
-    fn mark_recalled(&mut self, id: i64) {
-        match self.messages.get_mut(&id) {
-            Some(message) => recall(Arc::make_mut(message)),
-            None if id > self.forgotten_to => drop(self.recalled.insert(id)),
-            None => {}
-        }
-    }
-
-    /// Forgets the oldest messages over the capacity, but only pulled ones: of all others it is not yet known whether
-    /// the rows before them have been seen.
-    fn forget_old(&mut self) {
-        while self.messages.len() > self.capacity {
-            let Some(oldest) =
-                self.messages.first_entry().filter(|entry| *entry.key() <= self.private_cursor.position())
-            else {
-                return;
-            };
-            let (id, message) = oldest.remove_entry();
-            self.forgotten_to = self.forgotten_to.max(id);
-            if let Some(client_id) = &message.client_message_id {
-                self.ids_by_client_id.remove(&(message.sender_id, client_id.clone()));
-            }
-        }
-    }
-}
-
-/// Recalled messages lose their text, also where it was here before.
-fn recall(message: &mut PrivateMessage) {
-    message.status = STATUS_RECALLED;
-    "{}".clone_into(&mut message.content);
 }
 
 /// Raises a read position, which never falls. Whether it rose.

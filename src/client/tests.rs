@@ -21,14 +21,14 @@ use crate::domain::ids::{MessageId, UserId};
 struct Call {
     /// Method and path.
     verb: String,
-    query: Vec<(String, String)>,
     authorization: String,
     body: String,
 }
 
 impl Call {
-    fn argument(&self, name: &str) -> i64 {
-        self.query.iter().find(|(key, _)| key == name).map_or(0, |(_, value)| value.parse().unwrap())
+    /// A number of the body.
+    fn number(&self, name: &str) -> i64 {
+        serde_json::from_str::<Value>(&self.body).unwrap()[name].as_i64().unwrap()
     }
 }
 
@@ -141,7 +141,6 @@ async fn read_call(stream: &mut TcpStream) -> Call {
     assert_eq!(header(&head, "tenant-id"), "1");
     Call {
         verb: format!("{method} {}", url.path().rsplit('/').next().unwrap()),
-        query: url.query_pairs().into_owned().collect(),
         authorization: header(&head, "authorization"),
         body,
     }
@@ -162,14 +161,17 @@ fn frame(id: i64) -> Message {
     Message::text(json!({ "type": "im-notification", "content": envelope.to_string() }).to_string())
 }
 
-/// Both pulls of a server that holds the messages 1 to `newest`.
+/// The answer to `/im/sync` of a server that holds the messages 1 to `newest`.
 fn pull(call: &Call, newest: i64) -> Answer {
-    let min_id = call.argument("minId");
-    if call.query.iter().all(|(name, _)| name != "minId") {
-        return Answer::Data(json!([]));
-    }
-    let page: Vec<_> = (min_id + 1..=newest).take(call.argument("size") as usize).map(row).collect();
-    Answer::Data(json!(page))
+    let state = json!({ "list": [], "lastUpdateTime": null, "lastId": null, "more": false });
+    let size = call.number("size") as usize;
+    let page: Vec<_> = (call.number("privateMinId") + 1..=newest).take(size).collect();
+    let min_id = page.last().copied().unwrap_or(call.number("privateMinId"));
+    let rows: Vec<_> = page.iter().copied().map(row).collect();
+    let private = json!({ "list": rows, "minId": min_id, "more": page.len() == size, "truncated": false });
+    let group = json!({ "list": [], "minId": 0, "more": false, "truncated": false });
+    Answer::Data(json!({ "private": private, "group": group, "friend": state, "friendRequest": state,
+        "groupRequest": state, "read": state, "groupList": null }))
 }
 
 fn ids<'a>(messages: impl IntoIterator<Item = &'a Arc<PrivateMessage>>) -> Vec<i64> {
@@ -180,7 +182,7 @@ async fn until_synced(connection: &mut Connection) -> Vec<i64> {
     let mut pulled = Vec::new();
     let synced = connection.next_matching(|event| match event {
         DeviceEvent::Pulled(new) => {
-            pulled.extend(ids(&new));
+            pulled.extend(ids(&new.private));
             None
         }
         DeviceEvent::Synced => Some(()),
@@ -249,10 +251,10 @@ async fn an_ended_sign_in_is_told() {
 async fn pulls_go_on_until_a_page_is_short() {
     let stub = Stub::start(|call, _| pull(call, 5)).await;
     let device = stub.device();
-    assert_eq!(ids(&device.sync().await.unwrap()), [1, 2, 3, 4, 5]);
-    assert_eq!(ids(&device.sync().await.unwrap()), [0; 0]);
-    let cursors: Vec<_> = stub.calls("GET pull").iter().map(|call| call.argument("minId")).collect();
-    assert_eq!(cursors, [0, 0, 2, 4, 0, 5]);
+    assert_eq!(ids(&device.sync().await.unwrap().private), [1, 2, 3, 4, 5]);
+    assert_eq!(ids(&device.sync().await.unwrap().private), [0; 0]);
+    let cursors: Vec<_> = stub.calls("POST sync").iter().map(|call| call.number("privateMinId")).collect();
+    assert_eq!(cursors, [0, 2, 4, 5]);
 }
 
 #[tokio::test]

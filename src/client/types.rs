@@ -60,16 +60,92 @@ pub struct PrivateMessage {
 impl PrivateMessage {
     /// Of a RECALL row the message that it takes back.
     pub fn recalled_message(&self) -> Option<MessageId> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Recalled {
-            message_id: MessageId,
-        }
+        recalled_message(self.r#type, &self.content)
+    }
+}
 
-        if self.r#type != ContentType::Recall.number() {
-            return None;
+fn recalled_message(content_type: i32, content: &str) -> Option<MessageId> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Recalled {
+        message_id: MessageId,
+    }
+
+    if content_type != ContentType::Recall.number() {
+        return None;
+    }
+    serde_json::from_str::<Recalled>(content).ok().map(|recalled| recalled.message_id)
+}
+
+/// One group message, from pulls, lists, pushes and the answers to sends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupMessage {
+    pub id: MessageId,
+    #[serde(default)]
+    pub client_message_id: Option<String>,
+    pub sender_id: UserId,
+    pub group_id: GroupId,
+    /// A [`ContentType`] number.
+    pub r#type: i32,
+    /// A JSON object as text.
+    #[serde(default)]
+    pub content: String,
+    /// 0 normal, 2 recalled.
+    #[serde(default)]
+    pub status: i32,
+    /// 0 no receipt asked for, 1 pending, 2 done.
+    #[serde(default)]
+    pub receipt_status: i32,
+    /// Of a message of mine that asks for a receipt: how many have read it.
+    #[serde(default)]
+    pub read_count: Option<i64>,
+    /// Epoch milliseconds.
+    pub send_time: i64,
+    /// -1 is everybody.
+    #[serde(default)]
+    pub at_user_ids: Option<Vec<i64>>,
+}
+
+impl GroupMessage {
+    /// Of a RECALL row the message that it takes back.
+    pub fn recalled_message(&self) -> Option<MessageId> {
+        recalled_message(self.r#type, &self.content)
+    }
+
+    /// Whether the server made it: an event that may change who is in the group.
+    pub fn is_event(&self) -> bool {
+        !ContentType::from_number(self.r#type).is_some_and(ContentType::is_normal) && self.recalled_message().is_none()
+    }
+}
+
+/// What a user asks to be sent to a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupDraft {
+    /// Never used for two messages: the server stores one message per sender and client id.
+    pub client_message_id: String,
+    pub group_id: GroupId,
+    /// The number of a [`ContentType`] that users may send.
+    pub r#type: i32,
+    /// A JSON object as text.
+    pub content: String,
+    /// -1 is everybody.
+    pub at_user_ids: Vec<i64>,
+    pub receipt: bool,
+}
+
+impl GroupDraft {
+    /// A text message with a fresh client id, without mentions and receipt.
+    pub fn text(group: GroupId, text: &str) -> GroupDraft {
+        GroupDraft {
+            client_message_id: format!("{:032x}", rand::random::<u128>()),
+            group_id: group,
+            r#type: ContentType::Text.number(),
+            content: serde_json::json!({ "content": text }).to_string(),
+            at_user_ids: Vec::new(),
+            receipt: false,
         }
-        serde_json::from_str::<Recalled>(&self.content).ok().map(|recalled| recalled.message_id)
     }
 }
 

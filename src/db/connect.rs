@@ -76,6 +76,9 @@ impl Source {
             for statement in session_settings(self.backend, role) {
                 super::on_backend!(db, conn => conn.batch_execute(statement).await)?;
             }
+            if self.backend == Backend::Postgres {
+                super::on_backend!(db, conn => conn.batch_execute(POSTGRES_PLANS).await)?;
+            }
             anyhow::Ok(db)
         };
         tokio::time::timeout(CONNECT_TIMEOUT, connect).await.context("database did not answer in time")?
@@ -128,6 +131,10 @@ fn session_settings(backend: Backend, role: Role) -> &'static [&'static str] {
 
 const STRICT_MODE: &str = "SET SESSION sql_mode = \
      'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'";
+
+/// Keeps PostgreSQL to the walk along an index that a page asks for: from wrong statistics it can otherwise conclude
+/// that reading everything a user ever sent, and sorting it, is cheaper (seen). See `private_messages::Walk`.
+const POSTGRES_PLANS: &str = "SET enable_bitmapscan = off; SET enable_incremental_sort = off";
 
 /// Connects to PostgreSQL, with TLS when the URL says `sslmode=require`. `sslrootcert=<pem file>` names a private
 /// authority; without it the public ones are trusted. The server's name is always verified.

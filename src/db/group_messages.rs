@@ -4,7 +4,7 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
 use super::schema::im_group_message::{self, table};
-use super::{Columns, Db, RunQueryDsl, on_backend};
+use super::{Columns, Db, RunQueryDsl, Walk, on_backend};
 use crate::domain::content::ContentType;
 use crate::domain::group_message::Span;
 use crate::domain::ids::{GroupId, MessageId, UserId};
@@ -112,6 +112,18 @@ struct IdRow {
     id: MessageId,
 }
 
+async fn load_ids(db: &mut Db, sql: String) -> QueryResult<Vec<MessageId>> {
+    let query = diesel::sql_query(sql);
+    db.before_statement().await;
+    let rows: Vec<IdRow> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// The messages of a group, by id.
+const OF_GROUP: &str = "idx_im_group_message_group";
+/// Those of a group that ask for a receipt, by id.
+const RECEIPTS_OF_GROUP: &str = "idx_im_group_message_receipt";
+
 /// The lowest `limit` ids inside any of the spans with `after < id <= horizon`: one index seek of at most a page for
 /// each span, merged. At most as many spans as SQLite allows terms in a compound SELECT.
 pub async fn list_ids_in_spans(
@@ -121,24 +133,18 @@ pub async fn list_ids_in_spans(
     horizon: MessageId,
     limit: i64,
 ) -> QueryResult<Vec<MessageId>> {
-    let seeks: Vec<String> = spans
-        .iter()
-        .enumerate()
-        .map(|(index, (group, span))| {
-            let (from, to) = (span.from.max(after), span.to.min(horizon));
-            format!(
-                "SELECT id FROM (SELECT id FROM im_group_message WHERE group_id = {group} AND id > {from} \
-                 AND id <= {to} ORDER BY id LIMIT {limit}) AS s{index}"
-            )
-        })
-        .collect();
+    let backend = db.backend();
+    let seek = |(index, (group, span)): (usize, &(GroupId, Span))| {
+        let (from, to) = (span.from.max(after), span.to.min(horizon));
+        let walk = Walk { table: "im_group_message", index: OF_GROUP, key: &[("group_id", group.0)] };
+        let (rows, order) = (walk.rows(backend, from.0, to.0), walk.order(backend, false));
+        format!("SELECT id FROM (SELECT id FROM {rows} {order} LIMIT {limit}) AS s{index}")
+    };
+    let seeks: Vec<String> = spans.iter().enumerate().map(seek).collect();
     if seeks.is_empty() {
         return Ok(Vec::new());
     }
-    let query = diesel::sql_query(format!("{} ORDER BY id LIMIT {limit}", seeks.join(" UNION ALL ")));
-    db.before_statement().await;
-    let rows: Vec<IdRow> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+    load_ids(db, format!("{} ORDER BY id LIMIT {limit}", seeks.join(" UNION ALL "))).await
 }
 
 /// The lowest `limit` ids that the user sees by his spans with `low < id <= high`: for users with very many spans.
@@ -149,15 +155,13 @@ pub async fn list_ids_in_window(
     high: MessageId,
     limit: i64,
 ) -> QueryResult<Vec<MessageId>> {
-    let query = diesel::sql_query(format!(
+    let sql = format!(
         "SELECT m.id AS id FROM im_group_member_span s JOIN im_group_message m \
          ON m.group_id = s.group_id AND m.id > s.from_id AND m.id <= s.to_id \
          WHERE s.user_id = {user} AND s.to_id > {low} AND s.from_id < {high} AND m.id > {low} AND m.id <= {high} \
          ORDER BY m.id LIMIT {limit}"
-    ));
-    db.before_statement().await;
-    let rows: Vec<IdRow> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+    );
+    load_ids(db, sql).await
 }
 
 /// History of a group inside one span, newest first, below `before`, without the rows that only announce a recall.
@@ -168,17 +172,15 @@ pub async fn list_before(
     before: MessageId,
     limit: i64,
 ) -> QueryResult<Vec<GroupMessageRow>> {
-    table
-        .filter(im_group_message::group_id.eq(group))
-        .filter(im_group_message::id.gt(span.from))
-        .filter(im_group_message::id.le(span.to))
-        .filter(im_group_message::id.lt(before))
-        .filter(im_group_message::type_.ne(ContentType::Recall.number()))
-        .order(im_group_message::id.desc())
-        .limit(limit)
-        .select(GroupMessageRow::columns())
-        .load(db)
-        .await
+    let backend = db.backend();
+    let walk = Walk { table: "im_group_message", index: OF_GROUP, key: &[("group_id", group.0)] };
+    let up_to = span.to.0.min(before.0.saturating_sub(1));
+    let (rows, order) = (walk.rows(backend, span.from.0, up_to), walk.order(backend, true));
+    let recall = ContentType::Recall.number();
+    let ids = load_ids(db, format!("SELECT id FROM {rows} AND type <> {recall} {order} LIMIT {limit}")).await?;
+    let mut page = list_by_ids(db, ids).await?;
+    page.reverse();
+    Ok(page)
 }
 
 /// Messages of a group that ask for a receipt, with `low < id <= high`, the newest `limit`: id and sender.
@@ -189,17 +191,24 @@ pub async fn list_receipts_between(
     high: MessageId,
     limit: i64,
 ) -> QueryResult<Vec<(MessageId, UserId)>> {
-    table
-        .filter(im_group_message::group_id.eq(group))
-        .filter(im_group_message::receipt_status.eq(RECEIPT_PENDING))
-        .filter(im_group_message::id.gt(low))
-        .filter(im_group_message::id.le(high))
-        .filter(im_group_message::status.ne(STATUS_RECALLED))
-        .order(im_group_message::id.desc())
-        .limit(limit)
-        .select((im_group_message::id, im_group_message::sender_id))
-        .load(db)
-        .await
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        id: MessageId,
+        #[diesel(sql_type = BigInt)]
+        sender_id: UserId,
+    }
+
+    let backend = db.backend();
+    let key = [("group_id", group.0), ("receipt_status", i64::from(RECEIPT_PENDING))];
+    let walk = Walk { table: "im_group_message", index: RECEIPTS_OF_GROUP, key: &key };
+    let (rows, order) = (walk.rows(backend, low.0, high.0), walk.order(backend, true));
+    let query = diesel::sql_query(format!(
+        "SELECT id, sender_id FROM {rows} AND status <> {STATUS_RECALLED} {order} LIMIT {limit}"
+    ));
+    db.before_statement().await;
+    let rows: Vec<Row> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
+    Ok(rows.into_iter().map(|row| (row.id, row.sender_id)).collect())
 }
 
 /// The first message with at least this id, and its send time: a step of the search for the pull window.

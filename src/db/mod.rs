@@ -319,3 +319,35 @@ fn pairs_as_table(backend: Backend, mut pairs: Vec<(i64, i64)>) -> String {
         }
     }
 }
+
+/// An index that ends with `id`, and the values of the columns before: where a walk along it begins.
+struct Walk<'a> {
+    table: &'a str,
+    index: &'a str,
+    key: &'a [(&'a str, i64)],
+}
+
+impl Walk<'_> {
+    /// `table WHERE …` for the rows with this key and `above < id <= up_to`, read from this index and no other, whatever
+    /// the planner thinks of it (`db::private_messages` tells why).
+    fn rows(&self, backend: Backend, above: i64, up_to: i64) -> String {
+        let Walk { table, index, key } = self;
+        if backend == Backend::Postgres {
+            let columns: String = key.iter().map(|(column, _)| format!("{column}, ")).collect();
+            let values: String = key.iter().map(|(_, value)| format!("{value}, ")).collect();
+            return format!("{table} WHERE ({columns}id) > ({values}{above}) AND ({columns}id) <= ({values}{up_to})");
+        }
+        let hint =
+            if backend == Backend::Sqlite { format!("INDEXED BY {index}") } else { format!("FORCE INDEX ({index})") };
+        let key: String = key.iter().map(|(column, value)| format!("{column} = {value} AND ")).collect();
+        format!("{table} {hint} WHERE {key}id > {above} AND id <= {up_to}")
+    }
+
+    /// The order of the walk.
+    fn order(&self, backend: Backend, is_newest_first: bool) -> String {
+        let direction = if is_newest_first { " DESC" } else { "" };
+        let key = if backend == Backend::Postgres { self.key } else { &[] };
+        let columns: String = key.iter().map(|(column, _)| format!("{column}{direction}, ")).collect();
+        format!("ORDER BY {columns}id{direction}")
+    }
+}

@@ -1,8 +1,10 @@
 //! `im_private_message`: every private message once, whatever the number of devices (`contract/02` section 8.1).
 
-use diesel::dsl::max;
+mod walk;
+
 use diesel::prelude::*;
 
+use self::walk::Walk;
 use super::schema::im_private_message::{self, table};
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::content::ContentType;
@@ -76,15 +78,19 @@ pub async fn list_parties(db: &mut Db, ids: Vec<MessageId>) -> QueryResult<Vec<(
 /// The newest message of a conversation up to `ceiling`.
 pub async fn newest_of_pair(db: &mut Db, a: UserId, b: UserId, ceiling: MessageId) -> QueryResult<Option<MessageId>> {
     let mut newest = None;
-    for (sender, receiver) in [(a, b), (b, a)] {
-        let id: Option<MessageId> = table
-            .filter(im_private_message::sender_id.eq(sender))
-            .filter(im_private_message::receiver_id.eq(receiver))
-            .filter(im_private_message::id.le(ceiling))
-            .select(max(im_private_message::id))
-            .get_result(db)
-            .await?;
-        newest = newest.max(id);
+    for key in [[a, b], [b, a]] {
+        let walk = Walk {
+            backend: db.backend(),
+            index: walk::PAIR,
+            key: key.to_vec(),
+            above: MessageId(0),
+            up_to: ceiling,
+            is_newest_first: true,
+            without_type: None,
+            limit: 1,
+        };
+        let rows: Vec<PrivateMessageRow> = walk.load(db).await?;
+        newest = newest.max(rows.first().map(|row| row.id));
     }
     Ok(newest)
 }
@@ -104,23 +110,21 @@ pub async fn list_after(
     horizon: MessageId,
     limit: i64,
 ) -> QueryResult<Vec<PrivateMessageRow>> {
-    let window = || table.filter(im_private_message::id.gt(after)).filter(im_private_message::id.le(horizon));
-    let sent: Vec<PrivateMessageRow> = window()
-        .filter(im_private_message::sender_id.eq(user))
-        .order(im_private_message::id.asc())
-        .limit(limit)
-        .select(PrivateMessageRow::columns())
-        .load(db)
-        .await?;
-    let received: Vec<PrivateMessageRow> = window()
-        .filter(im_private_message::receiver_id.eq(user))
-        .order(im_private_message::id.asc())
-        .limit(limit)
-        .select(PrivateMessageRow::columns())
-        .load(db)
-        .await?;
-    let mut page = sent;
-    page.extend(received);
+    let mut page = Vec::new();
+    for index in [walk::SENDER, walk::RECEIVER] {
+        let walk = Walk {
+            backend: db.backend(),
+            index,
+            key: vec![user],
+            above: after,
+            up_to: horizon,
+            is_newest_first: false,
+            without_type: None,
+            limit,
+        };
+        let rows: Vec<PrivateMessageRow> = walk.load(db).await?;
+        page.extend(rows);
+    }
     page.sort_unstable_by_key(|row| row.id);
     page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(page)
@@ -135,17 +139,18 @@ pub async fn list_before(
     limit: i64,
 ) -> QueryResult<Vec<PrivateMessageRow>> {
     let mut page = Vec::new();
-    for (sender, receiver) in [(user, peer), (peer, user)] {
-        let rows: Vec<PrivateMessageRow> = table
-            .filter(im_private_message::sender_id.eq(sender))
-            .filter(im_private_message::receiver_id.eq(receiver))
-            .filter(im_private_message::id.lt(before))
-            .filter(im_private_message::type_.ne(ContentType::Recall.number()))
-            .order(im_private_message::id.desc())
-            .limit(limit)
-            .select(PrivateMessageRow::columns())
-            .load(db)
-            .await?;
+    for key in [[user, peer], [peer, user]] {
+        let walk = Walk {
+            backend: db.backend(),
+            index: walk::PAIR,
+            key: key.to_vec(),
+            above: MessageId(0),
+            up_to: MessageId(before.0.saturating_sub(1)),
+            is_newest_first: true,
+            without_type: Some(ContentType::Recall.number()),
+            limit,
+        };
+        let rows: Vec<PrivateMessageRow> = walk.load(db).await?;
         page.extend(rows);
     }
     page.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));

@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
 use super::schema::{im_friend, im_group_member};
-use super::{Db, RunQueryDsl, on_backend};
+use super::{Db, RunQueryDsl, Walk, on_backend};
 use crate::domain::content::ContentType;
 use crate::domain::group_message::Span;
 use crate::domain::ids::{GroupId, UserId};
@@ -53,29 +53,36 @@ pub async fn list_groups(db: &mut Db, user: UserId) -> QueryResult<Vec<(GroupId,
 
 /// Unread messages of private conversations; only those with some, each at most [`MAX_COUNTED`] + 1.
 pub async fn count_private(db: &mut Db, user: UserId, parts: &[Part<UserId>]) -> QueryResult<Vec<(UserId, i64)>> {
-    let condition = |part: &Part<UserId>| {
-        ("sender_id", format!("im_private_message WHERE sender_id = {} AND receiver_id = {user}", part.target))
+    let backend = db.backend();
+    let rows = |part: &Part<UserId>| {
+        let key = [("sender_id", part.target.0), ("receiver_id", user.0)];
+        let walk = Walk { table: "im_private_message", index: "idx_im_private_message_pair", key: &key };
+        walk.rows(backend, part.span.from.0, part.span.to.0)
     };
-    let counts = count(db, parts, condition).await?;
+    let counts = count(db, parts, "sender_id", rows).await?;
     Ok(counts.into_iter().map(|(target, number)| (UserId(target), number)).collect())
 }
 
 /// Unread messages of groups, a count for each part; only those with some, each at most [`MAX_COUNTED`] + 1.
 pub async fn count_group(db: &mut Db, user: UserId, parts: &[Part<GroupId>]) -> QueryResult<Vec<(GroupId, i64)>> {
-    let condition = |part: &Part<GroupId>| {
-        let group = part.target;
-        let directed = format!("(receiver_user_ids IS NULL OR CONCAT(',', receiver_user_ids, ',') LIKE '%,{user},%')");
-        ("group_id", format!("im_group_message WHERE group_id = {group} AND sender_id <> {user} AND {directed}"))
+    let backend = db.backend();
+    let rows = |part: &Part<GroupId>| {
+        let key = [("group_id", part.target.0)];
+        let walk = Walk { table: "im_group_message", index: "idx_im_group_message_group", key: &key };
+        let rows = walk.rows(backend, part.span.from.0, part.span.to.0);
+        let addressed = format!("(receiver_user_ids IS NULL OR CONCAT(',', receiver_user_ids, ',') LIKE '%,{user},%')");
+        format!("{rows} AND sender_id <> {user} AND {addressed}")
     };
-    let counts = count(db, parts, condition).await?;
+    let counts = count(db, parts, "group_id", rows).await?;
     Ok(counts.into_iter().map(|(target, number)| (GroupId(target), number)).collect())
 }
 
-/// `condition` gives the column that holds the target, and what to select from.
+/// Counts the rows of each part; `target` is the column that tells which part they are of.
 async fn count<T>(
     db: &mut Db,
     parts: &[Part<T>],
-    condition: impl Fn(&Part<T>) -> (&'static str, String),
+    target: &str,
+    rows: impl Fn(&Part<T>) -> String,
 ) -> QueryResult<Vec<(i64, i64)>> {
     let types: Vec<String> = ContentType::ALL
         .iter()
@@ -89,13 +96,11 @@ async fn count<T>(
             .iter()
             .enumerate()
             .map(|(index, part)| {
-                let (column, condition) = condition(part);
-                let (from, to, limit) = (part.span.from, part.span.to, MAX_COUNTED + 1);
+                let (rows, limit) = (rows(part), MAX_COUNTED + 1);
                 // The target comes from a column, because PostgreSQL takes a constant for a smaller integer.
                 format!(
-                    "SELECT COALESCE(MAX({column}), 0) AS target, COUNT(*) AS number FROM (SELECT {column} \
-                     FROM {condition} AND id > {from} AND id <= {to} AND status <> {STATUS_RECALLED} \
-                     AND type IN ({types}) LIMIT {limit}) AS c{index}"
+                    "SELECT COALESCE(MAX({target}), 0) AS target, COUNT(*) AS number FROM (SELECT {target} FROM {rows} \
+                     AND status <> {STATUS_RECALLED} AND type IN ({types}) LIMIT {limit}) AS c{index}"
                 )
             })
             .collect();

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::AppState;
 use super::caller::Caller;
-use super::input::{Body, Params, StatePullParams, check_length, check_limit, optional_integer};
+use super::input::{Body, Params, StatePullParams, check_length, check_limit, check_source, optional_integer};
 use super::response::{Answer, Reply};
-use crate::domain::ids::{RequestId, UserId, deserialize_integer};
+use crate::domain::ids::{RequestId, UserId, deserialize_integer, deserialize_optional_integer};
 use crate::error::AppError;
 use crate::protocol::friend::FriendRequestBody;
 use crate::service::Locks;
@@ -19,22 +19,20 @@ pub struct ApplyRequest {
     to_user_id: UserId,
     apply_content: Option<String>,
     display_name: Option<String>,
-    add_source: Option<i32>,
+    #[serde(default, deserialize_with = "deserialize_optional_integer")]
+    add_source: Option<i64>,
 }
 
 impl ApplyRequest {
     fn into_application(self, from: UserId) -> Result<Application, AppError> {
         check_length("applyContent", self.apply_content.as_deref().unwrap_or_default(), 255)?;
         check_length("displayName", self.display_name.as_deref().unwrap_or_default(), 16)?;
-        if self.add_source.is_some_and(|source| !(1..=4).contains(&source)) {
-            return Err(AppError::Malformed("parameter incorrect: addSource must be 1 to 4".into()));
-        }
         Ok(Application {
             from,
             to: self.to_user_id,
             apply_content: self.apply_content,
             display_name: self.display_name,
-            add_source: self.add_source,
+            add_source: check_source(self.add_source)?,
         })
     }
 }

@@ -5,11 +5,10 @@ use serde::Deserialize;
 
 use super::AppState;
 use super::caller::Caller;
-use super::input::{Body, Params, StatePullParams, check_length};
+use super::input::{Body, Params, StatePullParams, check_length, check_source};
 use super::response::{Answer, Reply};
-use crate::domain::ids::{GroupId, RequestId};
+use crate::domain::ids::{GroupId, RequestId, deserialize_optional_integer};
 use crate::domain::refusal::Refusal;
-use crate::error::AppError;
 use crate::protocol::group_payload::GroupRequestBody;
 use crate::service::group_requests::{self as service, Agreement};
 use crate::service::groups::LOCKS;
@@ -19,7 +18,8 @@ use crate::service::groups::LOCKS;
 pub struct ApplyRequest {
     group_id: GroupId,
     apply_content: Option<String>,
-    add_source: Option<i32>,
+    #[serde(default, deserialize_with = "deserialize_optional_integer")]
+    add_source: Option<i64>,
 }
 
 /// POST `/im/group-request/apply`. `data` is null when the caller is a member at once.
@@ -29,13 +29,11 @@ pub async fn apply(
     Body(body): Body<ApplyRequest>,
 ) -> Answer<Option<RequestId>> {
     check_length("applyContent", body.apply_content.as_deref().unwrap_or_default(), 255)?;
-    if body.add_source.is_some_and(|source| !(1..=4).contains(&source)) {
-        return Err(AppError::Malformed("parameter incorrect: addSource must be 1 to 4".into()));
-    }
+    let add_source = check_source(body.add_source)?;
     let id = state
         .writer
         .run(Some(caller.user), "group_request.apply", LOCKS, async move |tx| {
-            service::apply(tx, caller.user, body.group_id, body.apply_content.as_deref(), body.add_source).await
+            service::apply(tx, caller.user, body.group_id, body.apply_content.as_deref(), add_source).await
         })
         .await?;
     Ok(Reply(id))

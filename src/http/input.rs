@@ -140,6 +140,15 @@ pub fn check_limit(limit: i64) -> Result<(), AppError> {
     Err(AppError::Malformed("parameter incorrect: limit must be 1 to 200".into()))
 }
 
+/// Checks where somebody was found (`addSource`): 1 to 4.
+pub fn check_source(source: Option<i64>) -> Result<Option<i32>, AppError> {
+    match source {
+        None => Ok(None),
+        Some(number @ 1..=4) => Ok(i32::try_from(number).ok()),
+        Some(_) => Err(AppError::Malformed("parameter incorrect: addSource must be 1 to 4".into())),
+    }
+}
+
 /// Checks a text's length in UTF-16 code units, as the contract counts.
 pub fn check_length(name: &str, text: &str, max: usize) -> Result<(), AppError> {
     if text.encode_utf16().count() > max {

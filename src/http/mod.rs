@@ -22,7 +22,7 @@ mod sync;
 mod users;
 mod ws;
 
-pub use routes::{metrics_routes, routes};
+pub use routes::{im_endpoints, metrics_routes, routes};
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -55,66 +55,91 @@ fn signed_in(config: &mut ServiceConfig) {
         .service(at("/user/profile/update-password", put().to(users::update_password)));
 }
 
+/// One path with its one method.
+struct Endpoint {
+    /// In lower case.
+    method: &'static str,
+    /// Below `/admin-api/im`.
+    path: &'static str,
+    route: fn() -> Route,
+}
+
+macro_rules! endpoints {
+    ($($method:ident $path:literal => $handler:path,)+) => {
+        &[$(Endpoint { method: stringify!($method), path: $path, route: || $method().to($handler) }),+]
+    };
+}
+
+const IM: &[Endpoint] = endpoints! {
+    post "/message/private/send" => private_messages::send,
+    get "/message/private/pull" => private_messages::pull,
+    get "/message/private/list" => private_messages::list,
+    put "/message/private/read" => private_messages::read,
+    get "/message/private/max-read-message-id" => private_messages::max_read_message_id,
+    delete "/message/private/recall" => private_messages::recall,
+    put "/message/private/typing" => private_messages::typing,
+    get "/conversation-read/pull" => conversation_reads::pull,
+    get "/friend/list" => friends::list,
+    get "/friend/pull" => friends::pull,
+    get "/friend/get" => friends::get,
+    delete "/friend/delete" => friends::delete,
+    put "/friend/update" => friends::update,
+    put "/friend/block" => friends::block,
+    put "/friend/unblock" => friends::unblock,
+    post "/friend-request/apply" => friend_requests::apply,
+    put "/friend-request/agree" => friend_requests::agree,
+    put "/friend-request/refuse" => friend_requests::refuse,
+    get "/friend-request/list" => friend_requests::list,
+    get "/friend-request/pull" => friend_requests::pull,
+    get "/friend-request/get" => friend_requests::get,
+    post "/message/group/send" => group_messages::send,
+    get "/message/group/pull" => group_messages::pull,
+    get "/message/group/list" => group_messages::list,
+    put "/message/group/read" => group_messages::read,
+    get "/message/group/get-read-user-ids" => group_messages::read_user_ids,
+    delete "/message/group/recall" => group_messages::recall,
+    put "/message/group/typing" => group_messages::typing,
+    post "/group/create" => groups::create,
+    put "/group/update" => groups::update,
+    delete "/group/dissolve" => groups::dissolve,
+    get "/group/get" => groups::get,
+    get "/group/list" => groups::list,
+    post "/group/invite" => groups::invite,
+    delete "/group/quit" => groups::quit,
+    delete "/group/kicking" => groups::kick,
+    put "/group/add-admin" => groups::add_admins,
+    put "/group/remove-admin" => groups::remove_admins,
+    put "/group/transfer-owner" => groups::transfer_owner,
+    put "/group/pin-message" => groups::pin_message,
+    put "/group/unpin-message" => groups::unpin_message,
+    put "/group/mute-all" => groups::mute_all,
+    put "/group/mute-member" => groups::mute_member,
+    put "/group/cancel-mute-member" => groups::cancel_mute_member,
+    put "/group-member/update" => group_members::update,
+    get "/group-member/get" => group_members::get,
+    get "/group-member/list" => group_members::list,
+    post "/group-request/apply" => group_requests::apply,
+    put "/group-request/agree" => group_requests::agree,
+    put "/group-request/refuse" => group_requests::refuse,
+    get "/group-request/unhandled-list" => group_requests::unhandled,
+    get "/group-request/pull" => group_requests::pull,
+    get "/group-request/list-by-group" => group_requests::list_by_group,
+    get "/group-request/get" => group_requests::get,
+    post "/sync" => sync::sync,
+    post "/unread" => sync::unread,
+    get "/session/list" => sessions::list,
+    delete "/session/close" => sessions::close,
+};
+
+/// Method and path of everything below `/admin-api/im`, so that a test can ask of each what it shows to whom.
+pub fn im_endpoints() -> impl Iterator<Item = (&'static str, &'static str)> {
+    IM.iter().map(|endpoint| (endpoint.method, endpoint.path))
+}
+
 fn im(config: &mut ServiceConfig) {
-    config
-        .service(at("/message/private/send", post().to(private_messages::send)))
-        .service(at("/message/private/pull", get().to(private_messages::pull)))
-        .service(at("/message/private/list", get().to(private_messages::list)))
-        .service(at("/message/private/read", put().to(private_messages::read)))
-        .service(at("/message/private/max-read-message-id", get().to(private_messages::max_read_message_id)))
-        .service(at("/message/private/recall", delete().to(private_messages::recall)))
-        .service(at("/message/private/typing", put().to(private_messages::typing)))
-        .service(at("/conversation-read/pull", get().to(conversation_reads::pull)))
-        .service(at("/friend/list", get().to(friends::list)))
-        .service(at("/friend/pull", get().to(friends::pull)))
-        .service(at("/friend/get", get().to(friends::get)))
-        .service(at("/friend/delete", delete().to(friends::delete)))
-        .service(at("/friend/update", put().to(friends::update)))
-        .service(at("/friend/block", put().to(friends::block)))
-        .service(at("/friend/unblock", put().to(friends::unblock)))
-        .service(at("/friend-request/apply", post().to(friend_requests::apply)))
-        .service(at("/friend-request/agree", put().to(friend_requests::agree)))
-        .service(at("/friend-request/refuse", put().to(friend_requests::refuse)))
-        .service(at("/friend-request/list", get().to(friend_requests::list)))
-        .service(at("/friend-request/pull", get().to(friend_requests::pull)))
-        .service(at("/friend-request/get", get().to(friend_requests::get)))
-        .service(at("/message/group/send", post().to(group_messages::send)))
-        .service(at("/message/group/pull", get().to(group_messages::pull)))
-        .service(at("/message/group/list", get().to(group_messages::list)))
-        .service(at("/message/group/read", put().to(group_messages::read)))
-        .service(at("/message/group/get-read-user-ids", get().to(group_messages::read_user_ids)))
-        .service(at("/message/group/recall", delete().to(group_messages::recall)))
-        .service(at("/message/group/typing", put().to(group_messages::typing)))
-        .service(at("/group/create", post().to(groups::create)))
-        .service(at("/group/update", put().to(groups::update)))
-        .service(at("/group/dissolve", delete().to(groups::dissolve)))
-        .service(at("/group/get", get().to(groups::get)))
-        .service(at("/group/list", get().to(groups::list)))
-        .service(at("/group/invite", post().to(groups::invite)))
-        .service(at("/group/quit", delete().to(groups::quit)))
-        .service(at("/group/kicking", delete().to(groups::kick)))
-        .service(at("/group/add-admin", put().to(groups::add_admins)))
-        .service(at("/group/remove-admin", put().to(groups::remove_admins)))
-        .service(at("/group/transfer-owner", put().to(groups::transfer_owner)))
-        .service(at("/group/pin-message", put().to(groups::pin_message)))
-        .service(at("/group/unpin-message", put().to(groups::unpin_message)))
-        .service(at("/group/mute-all", put().to(groups::mute_all)))
-        .service(at("/group/mute-member", put().to(groups::mute_member)))
-        .service(at("/group/cancel-mute-member", put().to(groups::cancel_mute_member)))
-        .service(at("/group-member/update", put().to(group_members::update)))
-        .service(at("/group-member/get", get().to(group_members::get)))
-        .service(at("/group-member/list", get().to(group_members::list)))
-        .service(at("/group-request/apply", post().to(group_requests::apply)))
-        .service(at("/group-request/agree", put().to(group_requests::agree)))
-        .service(at("/group-request/refuse", put().to(group_requests::refuse)))
-        .service(at("/group-request/unhandled-list", get().to(group_requests::unhandled)))
-        .service(at("/group-request/pull", get().to(group_requests::pull)))
-        .service(at("/group-request/list-by-group", get().to(group_requests::list_by_group)))
-        .service(at("/group-request/get", get().to(group_requests::get)))
-        .service(at("/sync", post().to(sync::sync)))
-        .service(at("/unread", post().to(sync::unread)))
-        .service(at("/session/list", get().to(sessions::list)))
-        .service(at("/session/close", delete().to(sessions::close)));
+    for endpoint in IM {
+        config.service(at(endpoint.path, (endpoint.route)()));
+    }
 }
 
 fn server(config: &mut ServiceConfig) {

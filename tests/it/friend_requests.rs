@@ -44,7 +44,7 @@ async fn both_sides_see_a_request_and_the_receiver_is_told(backend: Backend) {
     let mut own = alice.connect().await;
     let (mut phone, mut laptop) = (bob.connect().await, bob.connect().await);
     let text = "ä".repeat(255);
-    let application = json!({"toUserId": bob.id, "applyContent": text, "displayName": "Bobby", "addSource": 2});
+    let application = json!({"toUserId": bob.id, "applyContent": text, "displayName": "Bobby", "addSource": "2"});
     let id = alice.post("/im/friend-request/apply", application).await.as_i64().unwrap();
 
     let told = json!({"operatorUserId": alice.id, "friendUserId": alice.id, "requestId": id, "applyContent": text,

@@ -36,7 +36,7 @@ async fn gather(app: &TestApp) -> Crew {
 }
 
 async fn apply(person: &Person, group: i64, text: &str) -> i64 {
-    let body = json!({"groupId": group, "applyContent": text, "addSource": 4});
+    let body = json!({"groupId": group, "applyContent": text, "addSource": "4"});
     person.post("/im/group-request/apply", body).await.as_i64().expect("no request was made")
 }
 

@@ -8,6 +8,7 @@ use crate::support::databases::{Backend, on_every_database};
 
 on_every_database! {
     three_people_talk_in_a_group,
+    a_recall_of_a_pinned_message_makes_group_lists_old,
 }
 
 const TEXT: i64 = 101;
@@ -90,4 +91,19 @@ async fn three_people_talk_in_a_group(backend: Backend) {
     alice.delete(&format!("/im/group/dissolve?id={id}")).await;
     let groups = bob.get("/im/group/list").await;
     assert_eq!((groups[0]["joinStatus"].as_i64(), groups[0]["status"].as_i64()), (Some(1), Some(1)));
+}
+
+async fn a_recall_of_a_pinned_message_makes_group_lists_old(backend: Backend) {
+    let app = TestApp::start(backend).await;
+    let (alice, bob) = app.friends("alice", "bob").await;
+    let group = alice.post("/im/group/create", json!({"name": "us", "memberUserIds": [bob.id]})).await;
+    let sent = say(&alice, id_of(&group), "pinned", false).await;
+    let pin = json!({"id": group["id"], "messageId": sent["id"]});
+    data(alice.call("PUT", "/im/group/pin-message", Some(pin)).await);
+    let known = bob.post("/im/sync", json!({})).await["groupList"].clone();
+    assert_eq!(known["list"][0]["pinnedMessages"][0]["status"], 0);
+    alice.delete(&format!("/im/message/group/recall?id={}", id_of(&sent))).await;
+    let news = bob.post("/im/sync", json!({"groupListTime": known["time"]})).await;
+    let pinned = &news["groupList"]["list"][0]["pinnedMessages"][0];
+    assert_eq!((&pinned["status"], &pinned["content"]), (&json!(2), &json!("{}")), "{news}");
 }

@@ -28,6 +28,7 @@ on_every_database! {
     visible_is_what_the_frozen_list_of_receivers_holds,
     every_page_size_gives_the_same_rows_also_with_very_many_memberships,
     commits_between_the_statements_of_a_pull_lose_nothing,
+    commits_at_the_end_of_a_window_of_ids_lose_nothing,
     messages_older_than_thirty_days_are_in_the_history_only,
     the_history_shows_recalled_messages_and_no_announcements_of_recalls,
 }
@@ -40,6 +41,9 @@ const NOT_VISIBLE: i64 = 1_040_300_009;
 const NOT_FOUND: i64 = 1_040_300_000;
 const NO_MEMBER: i64 = 1_040_500_001;
 const DAY: i64 = 86_400_000;
+/// Ids of the first window for those with very many memberships; each empty one is followed by one twice as wide.
+const WINDOW: i64 = 20_000;
+const GAPS: [i64; 5] = [WINDOW, WINDOW + 1, 3 * WINDOW, 3 * WINDOW + 1, 70_000];
 
 fn types_of(rows: &[Value]) -> Vec<i64> {
     rows.iter().map(|row| row["type"].as_i64().unwrap()).collect()
@@ -236,8 +240,8 @@ async fn every_page_size_gives_the_same_rows_also_with_very_many_memberships(bac
     let mut next = expected[expected.len() - 1];
     let mut rows = Vec::new();
     for index in 0..203 {
-        // Neighbours, and gaps wider than one window and than the next.
-        next += if index % 40 == 39 { 70_000 } else { 1 };
+        // Neighbours, and gaps up to the end of one window and of two, one more than that, and wider ones.
+        next += if index % 40 == 39 { GAPS[index / 40] } else { 1 };
         // Some are directed to others, among them a whole page.
         let is_directed = index % 10 == 3 || (50..53).contains(&index);
         rows.push((next, if index % 3 == 0 { second } else { first }, is_directed.then_some(alice.id)));
@@ -309,6 +313,28 @@ async fn commits_between_the_statements_of_a_pull_lose_nothing(backend: Backend)
             let ids = Tables::open(&app.database.url).await.group_message_ids().await;
             assert_eq!(ids_of(&rows), ids, "pages of {size}, windows: {is_walked}");
         }
+    }
+}
+
+async fn commits_at_the_end_of_a_window_of_ids_lose_nothing(backend: Backend) {
+    let between = Arc::new(Between::default());
+    let app = TestApp::start_with(backend, Setup { read_hook: Some(between.hook()), ..Setup::default() }).await;
+    let ([alice, bob], first) = app.group(["alice", "bob"]).await;
+    let second = alice.create_group(&[&bob]).await;
+    add_memberships(&app, &bob).await;
+    assert!(between.server.set((app.server.state().writer.clone(), alice.id, [first, second])).is_ok());
+    let mut tables = Tables::open(&app.database.url).await;
+    for offset in 0..16 {
+        // The first window ends a few ids above the newest: at one of these offsets between the two of one commit.
+        let newest = *tables.group_message_ids().await.last().unwrap();
+        let after = newest + offset - WINDOW;
+        between.left.store(30, Ordering::SeqCst);
+        let page = ids_of(&bob.pull_page(after, 1_000).await);
+        between.left.store(0, Ordering::SeqCst);
+        let last = *page.last().unwrap();
+        let mut ids = tables.group_message_ids().await;
+        ids.retain(|id| *id > after && *id <= last);
+        assert_eq!(page, ids, "offset {offset}");
     }
 }
 

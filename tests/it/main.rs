@@ -5,8 +5,10 @@
 mod accounts;
 mod bad_input;
 mod batch_errors;
+mod client;
 mod commit_and_push;
 mod commit_order;
+mod convergence;
 mod database_outage;
 mod doors;
 mod durability;
@@ -48,6 +50,7 @@ mod support;
 mod sync;
 mod typing;
 mod unread;
+mod who_may_see;
 mod window;
 mod writer_limits;
 mod writers;

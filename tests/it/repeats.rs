@@ -1,15 +1,13 @@
 //! A send that is repeated is one message (`design.md` I2; field tests B1 to B5).
 
 use futures_util::future::join_all;
-use nudge::client::{Device, DeviceConfig, DeviceEvent, Endpoint, Push as ClientPush, Tokens};
-use nudge::domain::ids::UserId;
+use nudge::client::{DeviceEvent, Push as ClientPush};
 use serde_json::{Value, json};
 
-use crate::support::app::{
-    ManualClock, Person, Setup, TestApp, befriend, data, id_of, random_id, start_server, text_message,
-};
+use crate::support::app::{ManualClock, Setup, TestApp, befriend, data, id_of, random_id, start_server, text_message};
 use crate::support::background::answers;
 use crate::support::databases::{Backend, on_every_database};
+use crate::support::devices::device_of;
 use crate::support::second_connection::SecondConnection;
 
 on_every_database! {
@@ -199,22 +197,11 @@ async fn a_device_shows_a_message_once(backend: Backend) {
     device.sync().await.unwrap();
     assert!(!device.with_store(|store| store.merge_push(&push)));
     assert_eq!(data(alice.send_as(&bob, "once", "hello").await), sent);
-    assert_eq!(device.sync().await.unwrap(), vec![]);
+    assert!(device.sync().await.unwrap().is_empty());
 
     let shown = device.with_store(|store| {
         assert_eq!(store.duplicates(), 0);
         store.private_messages().filter(|row| row.client_message_id.as_deref() == Some("once")).count()
     });
     assert_eq!((shown, stored_under(&app, "once").await), (1, 1));
-}
-
-/// Our own client, with the login of a person.
-fn device_of(person: &Person, base: &str) -> Device {
-    let tokens = Tokens {
-        user_id: UserId(person.id),
-        access_token: person.access_token.clone(),
-        refresh_token: person.refresh_token.clone(),
-        expires_time: i64::MAX,
-    };
-    Device::new(Endpoint::new(base).unwrap(), tokens, DeviceConfig::default())
 }

@@ -1,9 +1,9 @@
-//! The store: merging by id, cursors that only pulls move, forgetting.
+//! The store by itself: what merges, what is forgotten, what only rises.
 
 use proptest::prelude::*;
 
-use super::super::types::{ReadPayload, ReceiptPayload};
 use super::*;
+use crate::client::types::{ReadPayload, ReceiptPayload, STATUS_RECALLED};
 
 fn message(id: i64) -> PrivateMessage {
     PrivateMessage {
@@ -37,7 +37,7 @@ fn only_pulls_move_the_cursor() {
     assert!(store.merge_private(message(12)));
     assert!(store.merge_push(&Push::PrivateMessage(message(13))));
     assert_eq!(store.private_cursor(), 0);
-    let (new, has_moved) = store.merge_private_page(page(&[11, 12]));
+    let (new, has_moved) = store.private.merge_page(page(&[11, 12]));
     assert_eq!((new.len(), has_moved, store.private_cursor()), (1, true, 12));
     assert_eq!(ids(&store), [11, 12, 13]);
 }
@@ -76,7 +76,7 @@ fn a_recall_stays_whatever_comes_later() {
 #[test]
 fn old_pulled_messages_are_forgotten_and_stay_known() {
     let mut store = Store::new(2);
-    store.merge_private_page(page(&[1, 2, 3, 4]));
+    store.private.merge_page(page(&[1, 2, 3, 4]));
     assert_eq!(ids(&store), [3, 4]);
     assert!(!store.merge_private(message(1)));
     assert_eq!(ids(&store), [3, 4]);
@@ -88,7 +88,7 @@ fn messages_before_the_pull_are_not_forgotten() {
     for id in [7, 8, 9] {
         store.merge_private(message(id));
     }
-    let (new, _) = store.merge_private_page(page(&[5, 6, 7]));
+    let (new, _) = store.private.merge_page(page(&[5, 6, 7]));
     assert_eq!(new.len(), 2);
     assert_eq!(ids(&store), [8, 9]);
 }
@@ -111,7 +111,7 @@ fn read_positions_only_rise() {
     };
     store.merge_read_page(&[row(3, 10_000)]);
     assert_eq!(store.read_position(ConversationType::Private, 2), Some(MessageId(5)));
-    assert_eq!(store.read_scan_start(), Some((5_000, 0)));
+    assert_eq!(store.read_cursor.scan_start(), Some((5_000, 0)));
 }
 
 #[test]
@@ -154,7 +154,7 @@ proptest! {
             }
             let cursor = store.private_cursor();
             let ids: Vec<i64> = all.iter().copied().filter(|id| *id > cursor).take(size).collect();
-            let (new, _) = store.merge_private_page(page(&ids));
+            let (new, _) = store.private.merge_page(page(&ids));
             reported.extend(new.iter().map(|message| message.id.0));
             if ids.is_empty() { break; }
         }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use diesel::dsl::max;
 use diesel::{BoolExpressionMethods, ExpressionMethods, QueryDsl};
 use nudge::clock::Clock;
 use nudge::config::Config;
@@ -10,9 +11,11 @@ use nudge::db::connect::{Role, Source};
 use nudge::db::conversation_reads::{self, Advance};
 use nudge::db::group_messages::{self, GroupMessageRow};
 use nudge::db::private_messages::{self, PrivateMessageRow};
-use nudge::db::schema::{im_conversation_read, im_friend, im_friend_request, im_group_message, im_private_message};
+use nudge::db::schema::{
+    im_conversation_read, im_friend, im_friend_request, im_group_message, im_group_request, im_private_message,
+};
 use nudge::db::sequence::{self, Counter, CounterValue};
-use nudge::db::{Db, RunQueryDsl};
+use nudge::db::{Columns, Db, RunQueryDsl};
 use nudge::domain::content::{ContentType, content_hash, parse_content};
 use nudge::domain::ids::{GroupId, MessageId, UserId};
 use nudge::protocol::frame::Notification;
@@ -122,6 +125,32 @@ impl DirectWriter {
             let count = group_messages::insert_all_if_new(&mut self.db, &rows).await.unwrap();
             assert_eq!(count, rows.len());
         }
+    }
+
+    /// Stores a message in a group without asking whether its sender may; its id.
+    pub async fn store_group_message(&mut self, group: i64, sender: i64, text: &str) -> i64 {
+        self.db.begin().await.unwrap();
+        let mut tx = Tx::new(&mut self.db, Clock::system().now(), &self.config, &mut self.members);
+        tx.lock(Locks::GROUP).await.unwrap();
+        let range = tx.take_ids(Counter::Group, 1).unwrap();
+        let row = GroupMessageRow {
+            id: range.first,
+            client_message_id: random_id(),
+            sender_id: UserId(sender),
+            group_id: GroupId(group),
+            type_: TEXT as i32,
+            content: json!({"content": text}).to_string(),
+            content_hash: vec![0; 16],
+            status: 0,
+            receipt_status: 1,
+            send_time: range.send_time,
+            at_user_ids: None,
+            receiver_user_ids: None,
+        };
+        group_messages::insert_all_if_new(tx.db, &[row]).await.unwrap();
+        tx.finish("writer:test", 1).await.unwrap();
+        self.db.commit().await.unwrap();
+        range.first.0
     }
 
     /// Positions under one stamp, in one transaction.
@@ -247,6 +276,21 @@ pub fn random_pause(rng: &mut impl Rng, milliseconds: u64) -> Duration {
 /// The tables as they are.
 pub struct Tables(Db);
 
+/// A message as it is stored.
+#[derive(Clone, Debug)]
+pub struct StoredMessage {
+    pub id: i64,
+    pub client_message_id: String,
+    pub sender: i64,
+    /// The receiver, or the group.
+    pub target: i64,
+    pub kind: i64,
+    pub content: String,
+    pub status: i64,
+    pub asks_receipt: bool,
+    pub send_time: i64,
+}
+
 /// A table whose rows are found by a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
@@ -285,6 +329,70 @@ impl Tables {
         use im_conversation_read::{id, message_id, table, target_id, update_time, user_id};
         let rows = table.filter(user_id.eq(user)).order((update_time.asc(), id.asc()));
         rows.select((id, target_id, message_id, update_time)).load(&mut self.0).await.unwrap()
+    }
+
+    /// The newest ids of private and group messages; 0 where there are none.
+    pub async fn newest_messages(&mut self) -> [i64; 2] {
+        let private: Option<MessageId> =
+            im_private_message::table.select(max(im_private_message::id)).first(&mut self.0).await.unwrap();
+        let group: Option<MessageId> =
+            im_group_message::table.select(max(im_group_message::id)).first(&mut self.0).await.unwrap();
+        [private, group].map(|id| id.map_or(0, |id| id.0))
+    }
+
+    /// The private messages above an id, ascending.
+    pub async fn private_messages_after(&mut self, after: i64) -> Vec<StoredMessage> {
+        use im_private_message::{id, table};
+        let rows = table.filter(id.gt(MessageId(after))).order(id.asc()).select(PrivateMessageRow::columns());
+        let rows: Vec<PrivateMessageRow> = rows.load(&mut self.0).await.unwrap();
+        let show = |row: PrivateMessageRow| StoredMessage {
+            id: row.id.0,
+            client_message_id: row.client_message_id,
+            sender: row.sender_id.0,
+            target: row.receiver_id.0,
+            kind: row.type_.into(),
+            content: row.content,
+            status: row.status.into(),
+            asks_receipt: row.receipt_status != 0,
+            send_time: row.send_time,
+        };
+        rows.into_iter().map(show).collect()
+    }
+
+    /// The group messages above an id, ascending. None is directed.
+    pub async fn group_messages_after(&mut self, after: i64) -> Vec<StoredMessage> {
+        use im_group_message::{id, table};
+        let rows = table.filter(id.gt(MessageId(after))).order(id.asc()).select(GroupMessageRow::columns());
+        let rows: Vec<GroupMessageRow> = rows.load(&mut self.0).await.unwrap();
+        let show = |row: GroupMessageRow| {
+            assert_eq!(row.receiver_user_ids, None, "a directed message");
+            StoredMessage {
+                id: row.id.0,
+                client_message_id: row.client_message_id,
+                sender: row.sender_id.0,
+                target: row.group_id.0,
+                kind: row.type_.into(),
+                content: row.content,
+                status: row.status.into(),
+                asks_receipt: row.receipt_status != 0,
+                send_time: row.send_time,
+            }
+        };
+        rows.into_iter().map(show).collect()
+    }
+
+    /// Every friend request: applicant, receiver and id, in the order of their changes.
+    pub async fn friend_requests(&mut self) -> Vec<(i64, i64, i64)> {
+        use im_friend_request::{from_user_id, id, table, to_user_id, update_time};
+        let rows = table.select((from_user_id, to_user_id, id)).order((update_time.asc(), id.asc()));
+        rows.load(&mut self.0).await.unwrap()
+    }
+
+    /// Every request to join a group: group, user and id, in the order of their changes.
+    pub async fn join_requests(&mut self) -> Vec<(i64, i64, i64)> {
+        use im_group_request::{group_id, id, table, update_time, user_id};
+        let rows = table.select((group_id, user_id, id)).order((update_time.asc(), id.asc()));
+        rows.load(&mut self.0).await.unwrap()
     }
 
     /// Every row of a table with what a cursor orders it by, seen at one moment.

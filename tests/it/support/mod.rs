@@ -9,6 +9,7 @@ pub mod crowd;
 pub mod cursors;
 pub mod database_server;
 pub mod databases;
+pub mod devices;
 pub mod direct;
 pub mod friends;
 pub mod groups;

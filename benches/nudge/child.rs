@@ -1,0 +1,130 @@
+//! The servers under measurement, each in a process of its own: the whole of Nudge, or a raw tokio sender.
+//!
+//! This program starts itself with the arguments `child nudge <database URL> <users>` or `child raw <users>`. The child
+//! prints its address, pushes one notification to all users for every byte on its standard input, and ends with it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use nudge::config::Config;
+use nudge::domain::content::ContentType;
+use nudge::domain::conversation::ConversationType;
+use nudge::domain::ids::{MessageId, UserId};
+use nudge::domain::private_message::PrivateMessage;
+use nudge::protocol::frame::{Frame, FrameClass, Notification, Stream};
+use nudge::protocol::payload::PrivateMessageBody;
+use nudge::server::{Seams, Server};
+
+use crate::{machine, raw_server};
+
+pub const ROLE: &str = "child";
+/// The servers' core where processes can be pinned; the client takes the other one.
+const SERVER_CORE: usize = 0;
+
+/// A running child.
+pub struct ServerChild {
+    pub process: Child,
+    pub address: SocketAddr,
+    /// A byte is a notification.
+    pub publish: Option<ChildStdin>,
+}
+
+impl ServerChild {
+    pub fn start(arguments: &[&str]) -> anyhow::Result<ServerChild> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(ROLE).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        machine::pin(process.id(), SERVER_CORE);
+        let publish = process.stdin.take();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("piped")?).read_line(&mut line)?;
+        let address = line.trim().parse().context("the child did not start")?;
+        machine::pin(process.id(), SERVER_CORE);
+        Ok(ServerChild { process, address, publish })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for ServerChild {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Plays a server until standard input ends.
+pub fn serve(kind: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    match (kind, arguments) {
+        ("nudge", [url, users]) => actix_web::rt::System::new().block_on(serve_nudge(url, users.parse()?)),
+        ("raw", [users]) => raw_server::serve(users.parse()?),
+        _ => bail!("unknown child: {kind} {arguments:?}"),
+    }
+}
+
+async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
+    let mut config = Config {
+        listen: "127.0.0.1:0".parse()?,
+        database_url: Some(url.to_owned().into()),
+        workers: 1,
+        ..Config::default()
+    };
+    // No heartbeat while it is measured: the clients do not answer it.
+    config.websocket.ping_interval_ms = 3_600_000;
+    let server = Server::start(config, Seams::default()).await?;
+    let registry = server.state().registry.clone();
+    let receivers: Arc<[UserId]> = (1..=users).map(UserId).collect();
+    announce(server.address())?;
+    let mut number = 0;
+    let published = tokio::task::spawn_blocking(move || {
+        for_every_byte(|| {
+            number += 1;
+            let notification = Notification { receivers: receivers.clone(), frame: frame(number)? };
+            Ok(registry.notify(vec![notification])?)
+        })
+    });
+    published.await?
+}
+
+pub fn announce(address: SocketAddr) -> anyhow::Result<()> {
+    println!("{address}");
+    Ok(std::io::stdout().flush()?)
+}
+
+/// Calls `publish` for every byte of standard input.
+pub fn for_every_byte(mut publish: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut bytes = [0; 64];
+    let mut input = std::io::stdin().lock();
+    loop {
+        let count = input.read(&mut bytes)?;
+        if count == 0 {
+            return Ok(());
+        }
+        for _ in 0..count {
+            publish()?;
+        }
+    }
+}
+
+/// What every server pushes: a private message as the product would.
+pub fn frame(id: i64) -> anyhow::Result<Frame> {
+    let message = PrivateMessage {
+        id: MessageId(id),
+        client_message_id: "0123456789abcdef0123456789abcdef".into(),
+        sender_id: UserId(1),
+        receiver_id: UserId(2),
+        content_type: ContentType::Text.number(),
+        content: r#"{"content":"about as long as what people write to each other"}"#.into(),
+        status: 0,
+        receipt_status: 1,
+        send_time: 1_800_000_000_000,
+    };
+    let class = FrameClass::Stored { stream: Stream::Private, id };
+    let body = PrivateMessageBody::from(message);
+    Ok(Frame::im_notification(class, ConversationType::Private, ContentType::Text.number(), &body)?)
+}

@@ -1,0 +1,47 @@
+//! Measurements of Nudge: `cargo bench -- writer|fanout|memory|pull`; without a name all of them. What they showed, and
+//! how to read it, is in docs/performance.md.
+//!
+//! SQLite is always measured; PostgreSQL and MariaDB where `TEST_POSTGRES_URL` and `TEST_MYSQL_URL` are set
+//! (`TMPDIR=/tmp scripts/databases up`: their data must be on a disk, or commits cost nothing). Every figure has its
+//! baseline in the same run, because the speed of a shared machine changes from minute to minute.
+#![allow(clippy::indexing_slicing)]
+
+mod child;
+mod databases;
+mod fanout;
+mod machine;
+mod memory;
+mod pull;
+mod raw_server;
+mod sockets;
+mod statements;
+mod writer;
+
+use anyhow::bail;
+
+/// What can be measured.
+const ALL: [&str; 4] = ["writer", "fanout", "memory", "pull"];
+
+fn main() -> anyhow::Result<()> {
+    // `cargo bench` adds `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let [child::ROLE, kind, rest @ ..] = arguments.as_slice() {
+        return child::serve(kind, rest);
+    }
+    let names = if arguments.is_empty() { ALL.to_vec() } else { arguments };
+    statements::watch_connections()?;
+    actix_web::rt::System::new().block_on(async {
+        for name in names {
+            println!("\n== {name}; load {}", machine::load());
+            match name {
+                "writer" => writer::measure().await?,
+                "fanout" => fanout::measure().await?,
+                "memory" => memory::measure().await?,
+                "pull" => pull::measure().await?,
+                other => bail!("nothing is called {other}; there are {ALL:?}"),
+            }
+        }
+        Ok(())
+    })
+}
