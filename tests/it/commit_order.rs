@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::support::app::{Person, Setup, TestApp, befriend, id_of, random_id, start_server, text_message};
 use crate::support::databases::{Backend, on_every_database};
-use crate::support::direct::{Table, Tables, is_long, on_own_thread, seed};
+use crate::support::direct::{is_long, on_own_thread, seed};
+use crate::support::stored::{Table, Tables};
 
 on_every_database! {
     rows_become_visible_in_the_order_of_ids_and_stamps,

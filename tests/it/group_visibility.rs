@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 use crate::support::app::{ManualClock, Person, Setup, TestApp, befriend, data, id_of, ids_of, random_id};
 use crate::support::chats::{RECALL, TEXT, group_text, read_path};
 use crate::support::databases::{Backend, on_every_database};
-use crate::support::direct::{DirectWriter, Tables, group_draft, seed};
+use crate::support::direct::{DirectWriter, group_draft, seed};
 use crate::support::friends::code_of;
 use crate::support::second_connection::SecondConnection;
+use crate::support::stored::Tables;
 
 on_every_database! {
     a_member_sees_the_time_of_membership_with_its_first_and_last_event,

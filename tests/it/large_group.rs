@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::support::app::{Person, Setup, Socket, TestApp, id_of};
 use crate::support::chats::TEXT;
 use crate::support::databases::{Backend, on_every_database};
-use crate::support::direct::{DirectWriter, Tables, group_draft, is_long};
+use crate::support::direct::{DirectWriter, group_draft, is_long};
 use crate::support::friends::code_of;
+use crate::support::stored::Tables;
 
 on_every_database! {
     a_message_to_three_thousand_is_one_row_and_one_frame,

@@ -15,8 +15,9 @@ use crate::support::app::{
 };
 use crate::support::cursors::{MessageCursor, PositionCursor};
 use crate::support::databases::{Backend, TestDatabase, on_every_database};
-use crate::support::direct::{Tables, is_long};
+use crate::support::direct::is_long;
 use crate::support::process::ServerProcess;
+use crate::support::stored::Tables;
 
 on_every_database! {
     messages_sent_in_sequence_have_ids_in_sequence,

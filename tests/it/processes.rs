@@ -9,8 +9,9 @@ use tempfile::TempDir;
 use crate::support::app::{API_KEY, Person, SCHEMA, befriend, http_client, id_of, ids_of};
 use crate::support::cursors::MessageCursor;
 use crate::support::databases::{Backend, TestDatabase};
-use crate::support::direct::{Tables, is_long};
+use crate::support::direct::is_long;
 use crate::support::process::ServerProcess;
+use crate::support::stored::Tables;
 
 const SERVERS: usize = 4;
 const SENDERS_OF_A_SERVER: usize = 3;

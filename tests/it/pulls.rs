@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use crate::support::app::{Setup, TestApp, id_of, ids_of, start_server};
 use crate::support::cursors::{MessageCursor, PositionCursor};
 use crate::support::databases::{Backend, on_every_database};
-use crate::support::direct::{DirectWriter, Tables, text_draft};
+use crate::support::direct::{DirectWriter, text_draft};
+use crate::support::stored::Tables;
 
 on_every_database! {
     a_commit_between_any_two_statements_of_a_pull_loses_no_row,

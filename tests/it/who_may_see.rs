@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::support::app::{Person, Socket, TestApp, befriend, data, id_of, random_id};
 use crate::support::databases::{Backend, on_every_database};
-use crate::support::direct::{DirectWriter, Tables};
+use crate::support::direct::DirectWriter;
 use crate::support::friends::code_of;
+use crate::support::stored::Tables;
 
 on_every_database! {
     who_is_not_there_sees_nothing,

@@ -14,9 +14,8 @@ use tokio::time::sleep;
 use crate::support::app::{TestApp, ids_of};
 use crate::support::cursors::{MessageCursor, PositionCursor};
 use crate::support::databases::{Backend, on_every_database};
-use crate::support::direct::{
-    DirectWriter, End, Tables, is_long, on_own_thread, random_pause, read_report, seed, text_draft,
-};
+use crate::support::direct::{DirectWriter, End, is_long, on_own_thread, random_pause, read_report, seed, text_draft};
+use crate::support::stored::Tables;
 
 on_every_database! {
     a_pull_misses_nothing_while_transactions_stay_open,

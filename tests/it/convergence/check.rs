@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::support::app::{Person, id_of};
-use crate::support::direct::Tables;
 use crate::support::friends::code_of;
+use crate::support::stored::Tables;
 
 use super::device::Device;
 use super::model::{Message, Model, RECALL};

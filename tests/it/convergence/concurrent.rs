@@ -8,8 +8,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::support::direct::StoredMessage;
 use crate::support::friends::code_of;
+use crate::support::stored::StoredMessage;
 
 use super::actions::{Kind, Known, Place, random_history};
 use super::check::assert_maps;

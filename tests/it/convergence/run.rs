@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::app::{ManualClock, Person, SCHEMA, Setup, http_client, id_of, random_id, start_server};
 use crate::support::databases::{Backend, TestDatabase};
-use crate::support::direct::{StoredMessage, Tables};
 use crate::support::friends::code_of;
+use crate::support::stored::{StoredMessage, Tables};
 
 use super::actions::{Action, Kind, Known, Place};
 use super::check::{check_device, check_tables, check_user};

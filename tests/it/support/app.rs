@@ -298,7 +298,11 @@ impl Socket {
         let base = person.base.replacen("http", "ws", 1);
         let url = format!("{base}/infra/ws?token={}{parameters}", person.refresh_token);
         match tokio_tungstenite::connect_async(url).await {
-            Ok((stream, _)) => Ok(Socket { person: person.clone(), stream }),
+            // Access tokens are short-lived and replaced; the refresh token speaks for the login as long as the socket.
+            Ok((stream, _)) => {
+                let person = Person { access_token: person.refresh_token.clone(), ..person.clone() };
+                Ok(Socket { person, stream })
+            }
             Err(tokio_tungstenite::tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
             Err(error) => panic!("cannot connect: {error}"),
         }

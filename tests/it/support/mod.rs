@@ -19,4 +19,5 @@ pub mod raw;
 pub mod relay;
 pub mod second_connection;
 pub mod server_api;
+pub mod stored;
 pub mod tables;
