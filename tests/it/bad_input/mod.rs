@@ -87,15 +87,13 @@ async fn a_server_process_survives_all_of_it_without_a_panic() {
     assert_eq!(errors, Vec::<String>::new(), "what a client sends is no error of the server");
 }
 
-/// Routes of `src/http/routes.rs`: scope of the surrounding function, path, method.
+/// Every route: those below `/im` from the table, the others from `src/http/routes.rs` as scope of the surrounding
+/// function, path, method.
 fn routes() -> BTreeSet<(String, String)> {
-    let scopes = BTreeMap::from([
-        ("system", "/admin-api/system"),
-        ("signed_in", "/admin-api/system"),
-        ("im", "/admin-api/im"),
-        ("server", "/api/v1"),
-    ]);
-    let mut found = BTreeSet::new();
+    let scopes =
+        BTreeMap::from([("system", "/admin-api/system"), ("signed_in", "/admin-api/system"), ("server", "/api/v1")]);
+    let of_im = |(method, path): (&str, &str)| (format!("/admin-api/im{path}"), method.to_uppercase());
+    let mut found: BTreeSet<(String, String)> = nudge::http::im_endpoints().map(of_im).collect();
     for function in include_str!("../../../src/http/routes.rs").split("\nfn ").skip(1) {
         let Some(scope) = scopes.get(function.split('(').next().unwrap()) else { continue };
         for route in function.split("at(\"").skip(1) {
