@@ -4,13 +4,36 @@ use std::sync::Mutex;
 
 use diesel::QueryResult;
 
-use crate::db::Db;
-use crate::db::sequence::Counter;
-use crate::db::{group_messages, private_messages};
+use crate::config::MessageConfig;
+use crate::db::sequence::{Counter, horizon};
+use crate::db::{Db, group_messages, private_messages};
 use crate::domain::ids::MessageId;
+use crate::domain::refusal::Refusal;
+use crate::error::AppError;
 
 /// How long a computed start of the window is used, milliseconds.
 const WINDOW_LIFE_MS: i64 = 3_600_000;
+
+/// What a pull may show: `floor < id <= newest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The highest id that lies before the window.
+    pub floor: MessageId,
+    /// The counter's value when the pull began. Nothing above it is shown, since the statements of one read may see
+    /// different states (`design.md` section 7).
+    pub newest: MessageId,
+}
+
+/// Refuses a page that is empty or over the limit (1040300005).
+pub fn check_pull_size(size: i64, rules: &MessageConfig) -> Result<(), AppError> {
+    if size < 1 {
+        return Err(AppError::Malformed("size must be at least 1".into()));
+    }
+    if size > rules.max_pull_size {
+        return Err(Refusal::PullSizeExceeded(rules.max_pull_size).into());
+    }
+    Ok(())
+}
 
 /// Where the window of one message table begins; cached for an hour.
 #[derive(Debug)]
@@ -30,8 +53,19 @@ impl PullWindow {
         PullWindow { counter: Counter::Group, known: Mutex::new(None) }
     }
 
+    /// What a pull that begins now may show.
+    pub async fn look(&self, db: &mut Db, now: i64, rules: &MessageConfig) -> QueryResult<View> {
+        let days = match self.counter {
+            Counter::Group => rules.group_pull_max_days,
+            _ => rules.private_pull_max_days,
+        };
+        let newest = MessageId(horizon(db, self.counter).await?);
+        let floor = self.floor(db, now, days, newest).await?;
+        Ok(View { floor, newest })
+    }
+
     /// The highest id that lies before the window. `newest` bounds the search.
-    pub async fn floor(&self, db: &mut Db, now: i64, days: i64, newest: MessageId) -> QueryResult<MessageId> {
+    async fn floor(&self, db: &mut Db, now: i64, days: i64, newest: MessageId) -> QueryResult<MessageId> {
         let known = self.known.lock().map_or(None, |known| *known);
         // A clock that was ahead and came back must not leave a window that begins too late.
         if let Some((time, floor)) = known

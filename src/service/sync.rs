@@ -10,7 +10,6 @@ use super::{conversation_reads, friend_requests, friends, group_requests, groups
 use crate::config::MessageConfig;
 use crate::db::conversation_reads::ConversationRead;
 use crate::db::friends::Friend;
-use crate::db::sequence::{Counter, horizon};
 use crate::db::{Db, private_messages as private_table};
 use crate::domain::group_message::GroupMessage;
 use crate::domain::ids::{MessageId, UserId};
@@ -147,8 +146,7 @@ async fn is_private_cut(
     rules: &MessageConfig,
     window: &PullWindow,
 ) -> Result<bool, AppError> {
-    let newest = MessageId(horizon(db, Counter::Private).await?);
-    let floor = window.floor(db, now, rules.private_pull_max_days, newest).await?;
+    let floor = window.look(db, now, rules).await?.floor;
     if cursor >= floor {
         return Ok(false);
     }
@@ -164,8 +162,7 @@ async fn is_group_cut(
     rules: &MessageConfig,
     window: &PullWindow,
 ) -> Result<bool, AppError> {
-    let newest = MessageId(horizon(db, Counter::Group).await?);
-    let floor = window.floor(db, now, rules.group_pull_max_days, newest).await?;
+    let floor = window.look(db, now, rules).await?.floor;
     if cursor >= floor {
         return Ok(false);
     }

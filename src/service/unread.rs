@@ -6,10 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use diesel::QueryResult;
 
 use super::conversation_reads::{GROUP, PRIVATE};
-use super::pull_window::PullWindow;
+use super::pull_window::{PullWindow, View};
 use crate::config::MessageConfig;
 use crate::db::conversation_reads::{self, PositionKey};
-use crate::db::sequence::{Counter, horizon};
 use crate::db::unread::{self as table, MAX_COUNTED, Part};
 use crate::db::{Db, group_spans};
 use crate::domain::group_message::Span;
@@ -55,8 +54,7 @@ async fn count_private(
     rules: &MessageConfig,
     windows: &Windows<'_>,
 ) -> QueryResult<Vec<UnreadConversation>> {
-    let newest = MessageId(horizon(db, Counter::Private).await?);
-    let floor = windows.private.floor(db, windows.now, rules.private_pull_max_days, newest).await?;
+    let View { floor, newest } = windows.private.look(db, windows.now, rules).await?;
     let peers = table::list_peers(db, user).await?;
     let targets = peers.iter().map(|(peer, _)| peer.0).collect();
     let positions = conversation_reads::list_positions(db, PRIVATE, vec![user], targets).await?;
@@ -78,8 +76,7 @@ async fn count_groups(
     rules: &MessageConfig,
     windows: &Windows<'_>,
 ) -> QueryResult<Vec<UnreadConversation>> {
-    let newest = MessageId(horizon(db, Counter::Group).await?);
-    let floor = windows.group.floor(db, windows.now, rules.group_pull_max_days, newest).await?;
+    let View { floor, newest } = windows.group.look(db, windows.now, rules).await?;
     let groups = table::list_groups(db, user).await?;
     let targets = groups.iter().map(|(group, _)| group.0).collect();
     let positions = conversation_reads::list_positions(db, GROUP, vec![user], targets).await?;

@@ -5,7 +5,6 @@ use diesel::QueryResult;
 
 use super::{GroupMessageRow, present, table};
 use crate::config::MessageConfig;
-use crate::db::sequence::{Counter, horizon};
 use crate::db::{Db, conversation_reads, group_members, group_spans};
 use crate::domain::content::ContentType;
 use crate::domain::conversation::ConversationType;
@@ -14,7 +13,7 @@ use crate::domain::ids::{GroupId, MAX_ID, MessageId, UserId};
 use crate::domain::message::STATUS_RECALLED;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
-use crate::service::pull_window::PullWindow;
+use crate::service::pull_window::{PullWindow, check_pull_size};
 
 /// Up to this many spans are sought one by one; beyond it the ids are walked in windows.
 const MAX_SEEKS: usize = 200;
@@ -32,18 +31,12 @@ pub async fn pull(
     rules: &MessageConfig,
     window: &PullWindow,
 ) -> Result<Vec<GroupMessage>, AppError> {
-    if size < 1 {
-        return Err(AppError::Malformed("size must be at least 1".into()));
-    }
-    if size > rules.max_pull_size {
-        return Err(Refusal::PullSizeExceeded(rules.max_pull_size).into());
-    }
-    let newest = MessageId(horizon(db, Counter::Group).await?);
-    if after >= newest {
+    check_pull_size(size, rules)?;
+    let view = window.look(db, now, rules).await?;
+    if after >= view.newest {
         return Ok(Vec::new());
     }
-    let floor = window.floor(db, now, rules.group_pull_max_days, newest).await?;
-    let rows = list_visible(db, user, after.max(floor), newest, size).await?;
+    let rows = list_visible(db, user, after.max(view.floor), view.newest, size).await?;
     metrics::histogram!("nudge_pull_rows", "stream" => "group").record(rows.len() as f64);
     Ok(present(db, user, rows).await?)
 }

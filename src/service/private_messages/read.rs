@@ -6,7 +6,6 @@ use super::{present, table};
 use crate::config::MessageConfig;
 use crate::db::Db;
 use crate::db::conversation_reads::{self, PositionKey};
-use crate::db::sequence::{Counter, horizon};
 use crate::domain::content::ContentType;
 use crate::domain::ids::{MAX_ID, MessageId, UserId};
 use crate::domain::message::STATUS_RECALLED;
@@ -14,7 +13,7 @@ use crate::domain::private_message::PrivateMessage;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::service::conversation_reads::PRIVATE;
-use crate::service::pull_window::PullWindow;
+use crate::service::pull_window::{PullWindow, check_pull_size};
 
 /// The next page of what I sent and received, ascending (`contract/02` P2): full, or the end. Nothing above the
 /// counter value read first is returned, since the statements of one read may see different states.
@@ -27,18 +26,12 @@ pub async fn pull(
     rules: &MessageConfig,
     window: &PullWindow,
 ) -> Result<Vec<PrivateMessage>, AppError> {
-    if size < 1 {
-        return Err(AppError::Malformed("size must be at least 1".into()));
-    }
-    if size > rules.max_pull_size {
-        return Err(Refusal::PullSizeExceeded(rules.max_pull_size).into());
-    }
-    let newest = MessageId(horizon(db, Counter::Private).await?);
-    if after >= newest {
+    check_pull_size(size, rules)?;
+    let view = window.look(db, now, rules).await?;
+    if after >= view.newest {
         return Ok(Vec::new());
     }
-    let floor = window.floor(db, now, rules.private_pull_max_days, newest).await?;
-    let rows = table::list_after(db, user, after.max(floor), newest, size).await?;
+    let rows = table::list_after(db, user, after.max(view.floor), view.newest, size).await?;
     metrics::histogram!("nudge_pull_rows", "stream" => "private").record(rows.len() as f64);
     Ok(present(db, rows).await?)
 }
