@@ -78,6 +78,7 @@ async fn explain_postgres(url: &str, sql: &str) -> anyhow::Result<Plan> {
     let answer = client.simple_query(&format!("EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) {sql}")).await?;
     let mut lines = Vec::new();
     let mut read = 0;
+    let mut loops = 1;
     for message in answer {
         let tokio_postgres::SimpleQueryMessage::Row(row) = message else { continue };
         let line = row.get(0).unwrap_or_default().trim().to_owned();
@@ -85,11 +86,15 @@ async fn explain_postgres(url: &str, sql: &str) -> anyhow::Result<Plan> {
             let tail = line.split_once(mark).map_or("", |(_, tail)| tail);
             tail.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().parse().unwrap_or(0)
         };
-        if line.contains(" Scan ") {
-            read += number_after("actual rows=");
+        if line.contains("loops=") {
+            loops = number_after("loops=");
+        }
+        // A scan of a table; the numbers are means of the loops.
+        if line.contains(" Scan ") && line.contains(" on im_") {
+            read += number_after("actual rows=") * loops;
         }
         if line.starts_with("Rows Removed") {
-            read += number_after(": ");
+            read += number_after(": ") * loops;
         }
         lines.push(line);
     }
