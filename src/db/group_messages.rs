@@ -139,7 +139,7 @@ pub async fn list_ids_in_spans(
     }
     let bounds = spans.iter().map(|(group, span)| (*group, span.from.max(after), span.to.min(horizon)));
     if backend == Backend::Postgres {
-        // One plan for all: a UNION of 200 terms takes 30 ms to plan.
+        // One plan for all: a UNION of 200 terms takes some 30 ms to plan.
         let bounds: Vec<String> =
             bounds.map(|(group, from, to)| format!("({group}::bigint,{from}::bigint,{to}::bigint)")).collect();
         let sql = format!(
