@@ -1,7 +1,8 @@
 //! The servers under measurement, each in a process of its own: the whole of Nudge, or a raw tokio sender.
 //!
-//! This program starts itself with the arguments `child nudge <database URL> <users>` or `child raw <users>`. The child
-//! prints its address, pushes one notification to all users for every byte on its standard input, and ends with it.
+//! This program starts itself with the arguments `child nudge <database URL> <users>`, `child group <database URL>` or
+//! `child raw <users>`. The child prints its address, and for every byte on its standard input pushes one notification
+//! to all users (`group`: sends a message to the group 1, as its owner, the user 1). It ends with its input.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -10,15 +11,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use nudge::config::Config;
-use nudge::domain::content::ContentType;
+use nudge::domain::content::{ContentType, content_hash, parse_content};
 use nudge::domain::conversation::ConversationType;
-use nudge::domain::ids::{MessageId, UserId};
+use nudge::domain::ids::{GroupId, MessageId, UserId};
 use nudge::domain::private_message::PrivateMessage;
 use nudge::protocol::frame::{Frame, FrameClass, Notification, Stream};
 use nudge::protocol::payload::PrivateMessageBody;
 use nudge::server::{Seams, Server};
+use nudge::service::group_messages::GroupDraft;
 
 use crate::{machine, raw_server};
+
+/// What every message says.
+pub const CONTENT: &str = r#"{"content":"about as long as what people write to each other"}"#;
 
 pub const ROLE: &str = "child";
 /// The servers' core where processes can be pinned; the client takes the other one.
@@ -62,12 +67,13 @@ impl Drop for ServerChild {
 pub fn serve(kind: &str, arguments: &[&str]) -> anyhow::Result<()> {
     match (kind, arguments) {
         ("nudge", [url, users]) => actix_web::rt::System::new().block_on(serve_nudge(url, users.parse()?)),
+        ("group", [url]) => actix_web::rt::System::new().block_on(serve_group(url)),
         ("raw", [users]) => raw_server::serve(users.parse()?),
         _ => bail!("unknown child: {kind} {arguments:?}"),
     }
 }
 
-async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
+async fn start_nudge(url: &str) -> anyhow::Result<Server> {
     let mut config = Config {
         listen: "127.0.0.1:0".parse()?,
         database_url: Some(url.to_owned().into()),
@@ -76,7 +82,11 @@ async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
     };
     // No heartbeat while it is measured: the clients do not answer it.
     config.websocket.ping_interval_ms = 3_600_000;
-    let server = Server::start(config, Seams::default()).await?;
+    Server::start(config, Seams::default()).await
+}
+
+async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
+    let server = start_nudge(url).await?;
     let registry = server.state().registry.clone();
     let receivers: Arc<[UserId]> = (1..=users).map(UserId).collect();
     announce(server.address())?;
@@ -89,6 +99,35 @@ async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
         })
     });
     published.await?
+}
+
+async fn serve_group(url: &str) -> anyhow::Result<()> {
+    let server = start_nudge(url).await?;
+    let writer = server.state().writer.clone();
+    announce(server.address())?;
+    let runtime = tokio::runtime::Handle::current();
+    let published = tokio::task::spawn_blocking(move || {
+        for_every_byte(|| {
+            runtime.block_on(writer.send_group(group_draft()?))?;
+            Ok(())
+        })
+    });
+    published.await?
+}
+
+fn group_draft() -> anyhow::Result<GroupDraft> {
+    let (group, number) = (GroupId(1), ContentType::Text.number());
+    let content = parse_content(ContentType::Text, CONTENT)?;
+    Ok(GroupDraft {
+        sender: UserId(1),
+        group,
+        client_message_id: format!("{:032x}", rand::random::<u128>()),
+        content_type: number,
+        content_hash: content_hash(group.0, number, &content),
+        content,
+        at_user_ids: None,
+        receipt: None,
+    })
 }
 
 pub fn announce(address: SocketAddr) -> anyhow::Result<()> {
@@ -119,7 +158,7 @@ pub fn frame(id: i64) -> anyhow::Result<Frame> {
         sender_id: UserId(1),
         receiver_id: UserId(2),
         content_type: ContentType::Text.number(),
-        content: r#"{"content":"about as long as what people write to each other"}"#.into(),
+        content: CONTENT.into(),
         status: 0,
         receipt_status: 1,
         send_time: 1_800_000_000_000,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::child::ServerChild;
-use crate::memory::create_users;
+use crate::people::create_users;
 use crate::pull::quantile;
 use crate::sockets::Crowd;
 use crate::{databases, machine};
@@ -63,5 +63,5 @@ pub async fn measure() -> anyhow::Result<()> {
 
 async fn connect(server: &mut ServerChild) -> anyhow::Result<Crowd> {
     let publish = server.publish.take().ok_or_else(|| anyhow::anyhow!("connected once"))?;
-    Crowd::connect(server.address, SOCKETS, publish).await
+    Crowd::connect(server.address, SOCKETS, 1, publish).await
 }

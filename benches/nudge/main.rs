@@ -1,5 +1,5 @@
-//! Measurements of Nudge: `cargo bench -- writer|fanout|memory|pull`; without a name all of them. What they showed, and
-//! how to read it, is in docs/performance.md.
+//! Measurements of Nudge: `cargo bench -- NAME`, one of [`ALL`]; without a name all of them. What they showed, and how to
+//! read it, is in docs/performance.md.
 //!
 //! SQLite is always measured; PostgreSQL and MariaDB where `TEST_POSTGRES_URL` and `TEST_MYSQL_URL` are set
 //! (`TMPDIR=/tmp scripts/databases up`: their data must be on a disk, or commits cost nothing). Every figure has its
@@ -9,8 +9,13 @@
 mod child;
 mod databases;
 mod fanout;
+mod group_pull;
+mod group_sends;
+mod large_group;
 mod machine;
 mod memory;
+mod people;
+mod plan;
 mod pull;
 mod raw_server;
 mod sockets;
@@ -20,7 +25,7 @@ mod writer;
 use anyhow::bail;
 
 /// What can be measured.
-const ALL: [&str; 4] = ["writer", "fanout", "memory", "pull"];
+const ALL: [&str; 7] = ["writer", "fanout", "memory", "pull", "group-sends", "group-pull", "large-group"];
 
 fn main() -> anyhow::Result<()> {
     // `cargo bench` adds `--bench`.
@@ -39,6 +44,9 @@ fn main() -> anyhow::Result<()> {
                 "fanout" => fanout::measure().await?,
                 "memory" => memory::measure().await?,
                 "pull" => pull::measure().await?,
+                "group-sends" => group_sends::measure().await?,
+                "group-pull" => group_pull::measure().await?,
+                "large-group" => large_group::measure().await?,
                 other => bail!("nothing is called {other}; there are {ALL:?}"),
             }
         }

@@ -3,10 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use diesel::QueryableByName;
-use diesel::connection::SimpleConnection;
-use diesel::sql_types::Text;
-use mysql_async::prelude::Queryable;
 use nudge::clock::Clock;
 use nudge::config::MessageConfig;
 use nudge::db::connect::Role;
@@ -16,6 +12,7 @@ use nudge::service::private_messages::pull;
 use nudge::service::pull_window::PullWindow;
 
 use crate::databases::{self, Database};
+use crate::plan::explain;
 use crate::{machine, statements};
 
 const ROWS: i64 = 1_000_000;
@@ -122,7 +119,7 @@ async fn compare(database: &Database) -> anyhow::Result<()> {
             for statement in recorded.iter().filter(|statement| is_page(&statement.text)) {
                 let plan = explain(database, &statements::with_values(&statement.text, &values)).await?;
                 read += plan.rows_read.unwrap_or_default();
-                plans.push(format!("{name}, {place}: {}", plan.text));
+                plans.push(format!("{name}, {place}: {}", plan.text()));
             }
             let read = if database.backend == Backend::Sqlite { "see plan".to_owned() } else { read.to_string() };
             println!(
@@ -155,82 +152,4 @@ pub fn quantile(times: &mut [Duration], share: f64) -> Duration {
     times.sort_unstable();
     let index = (times.len() as f64 * share) as usize;
     times.get(index.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
-}
-
-/// How the database runs a statement.
-struct Plan {
-    text: String,
-    /// None where the database does not tell.
-    rows_read: Option<u64>,
-}
-
-async fn explain(database: &Database, sql: &str) -> anyhow::Result<Plan> {
-    match database.backend {
-        Backend::Sqlite => explain_sqlite(database, sql),
-        Backend::Postgres => explain_postgres(&database.url, sql).await,
-        Backend::Mysql => explain_mysql(&database.url, sql).await,
-    }
-}
-
-#[derive(QueryableByName)]
-struct Step {
-    #[diesel(sql_type = Text)]
-    detail: String,
-}
-
-fn explain_sqlite(database: &Database, sql: &str) -> anyhow::Result<Plan> {
-    use diesel::{Connection, RunQueryDsl};
-    let path = database.url.trim_start_matches("sqlite://");
-    let mut connection = diesel::SqliteConnection::establish(path)?;
-    connection.batch_execute("PRAGMA query_only = ON")?;
-    let steps: Vec<Step> = diesel::sql_query(format!("EXPLAIN QUERY PLAN {sql}")).load(&mut connection)?;
-    let steps: Vec<String> = steps.into_iter().map(|step| step.detail).collect();
-    Ok(Plan { text: steps.join("; "), rows_read: None })
-}
-
-async fn explain_postgres(url: &str, sql: &str) -> anyhow::Result<Plan> {
-    // The settings of our connections.
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-    actix_web::rt::spawn(connection);
-    client.batch_execute("SET enable_bitmapscan = off; SET enable_incremental_sort = off").await?;
-    let answer = client.simple_query(&format!("EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) {sql}")).await?;
-    let mut lines = Vec::new();
-    let mut read = 0;
-    for message in answer {
-        let tokio_postgres::SimpleQueryMessage::Row(row) = message else { continue };
-        let line = row.get(0).unwrap_or_default().trim().to_owned();
-        let number_after = |mark: &str| -> u64 {
-            let tail = line.split_once(mark).map_or("", |(_, tail)| tail);
-            tail.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().parse().unwrap_or(0)
-        };
-        if line.contains(" Scan ") {
-            read += number_after("actual rows=");
-        }
-        if line.starts_with("Rows Removed") {
-            read += number_after(": ");
-        }
-        lines.push(line);
-    }
-    lines.retain(|line| !line.starts_with("Planning") && !line.starts_with("Execution"));
-    Ok(Plan { text: lines.join("; "), rows_read: Some(read) })
-}
-
-async fn explain_mysql(url: &str, sql: &str) -> anyhow::Result<Plan> {
-    let mut connection = mysql_async::Conn::new(mysql_async::Opts::from_url(url)?).await?;
-    connection.query_drop("FLUSH STATUS").await?;
-    connection.query_drop(sql).await?;
-    let counters: Vec<(String, u64)> = connection.query("SHOW SESSION STATUS LIKE 'Handler_%'").await?;
-    let sum = |prefix: &str| counters.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, count)| count).sum();
-    // Index entries that a condition rejects inside the engine are counted as attempts only.
-    let read: u64 = u64::max(sum("Handler_read"), sum("Handler_icp_attempts"));
-    let plan: Vec<mysql_async::Row> = connection.query(format!("EXPLAIN {sql}")).await?;
-    let column = |row: &mysql_async::Row, name: &str| -> String {
-        row.get_opt::<Option<String>, _>(name).and_then(Result::ok).flatten().unwrap_or_default()
-    };
-    let lines: Vec<String> = plan
-        .iter()
-        .map(|row| format!("{} by {}, {}", column(row, "type"), column(row, "key"), column(row, "Extra")))
-        .collect();
-    connection.disconnect().await?;
-    Ok(Plan { text: lines.join("; "), rows_read: Some(read) })
 }

@@ -19,7 +19,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 256 << 10]);
 }
 
-/// The token that the database of [`crate::memory::create_users`] knows for a user.
+/// The token that the database of [`crate::people::create_users`] knows for a user.
 pub fn token(user: i64) -> String {
     format!("bench-token-{user}")
 }
@@ -63,11 +63,11 @@ impl State {
 }
 
 impl Crowd {
-    /// Connects the users 1 to `count`, a few at a time.
-    pub async fn connect(address: SocketAddr, count: i64, publish: ChildStdin) -> anyhow::Result<Crowd> {
+    /// Connects the users 1 to `count`, a few at a time, with `each` sockets for a user.
+    pub async fn connect(address: SocketAddr, count: i64, each: usize, publish: ChildStdin) -> anyhow::Result<Crowd> {
         let state = State {
             publish,
-            connections: usize::try_from(count)?,
+            connections: usize::try_from(count)? * each,
             received: Vec::new(),
             published: 0,
             completed: 0,
@@ -78,13 +78,18 @@ impl Crowd {
         };
         let crowd = Crowd { state: Rc::new(RefCell::new(state)), idle: Rc::default() };
         for first in (1..=count).step_by(32) {
-            let users = first..(first + 32).min(count + 1);
+            let users = (first..(first + 32).min(count + 1)).flat_map(|user| std::iter::repeat_n(user, each));
             let opening: Vec<_> = users.map(|user| actix_web::rt::spawn(open(address, user))).collect();
             for stream in opening {
                 actix_web::rt::spawn(receive(stream.await??, crowd.state.clone(), crowd.idle.clone()));
             }
         }
         Ok(crowd)
+    }
+
+    /// Notifications that every socket has received.
+    pub fn completed(&self) -> usize {
+        self.state.borrow().completed
     }
 
     /// Keeps `window` notifications under way for a while.

@@ -10,7 +10,6 @@ use nudge::clock::Clock;
 use nudge::config::Config;
 use nudge::db::connect::Role;
 use nudge::domain::content::{ContentType, content_hash, parse_content};
-use nudge::domain::friendship::ACTIVE;
 use nudge::domain::ids::UserId;
 use nudge::health::Health;
 use nudge::service::private_messages::PrivateDraft;
@@ -18,7 +17,7 @@ use nudge::telemetry;
 
 use crate::databases::{self, Database};
 use crate::statements::{self, Statement};
-use crate::{machine, pull};
+use crate::{machine, people, pull};
 
 /// Callers that each wait for their answer before they send again.
 const CALLERS: i64 = 256;
@@ -153,16 +152,8 @@ fn friend_of(caller: i64, index: i64) -> i64 {
 async fn make_friends(database: &Database) -> anyhow::Result<()> {
     let mut db = database.source.connect(Role::Writer).await?;
     for caller in 1..=CALLERS {
-        let mut rows = Vec::new();
-        for index in 0..FRIENDS {
-            let friend = friend_of(caller, index);
-            for (user, friend) in [(caller, friend), (friend, caller)] {
-                rows.push(format!("({user},{friend},false,false,false,{ACTIVE},1,1)"));
-            }
-        }
-        let sql = "INSERT INTO im_friend (user_id, friend_user_id, silent, pinned, blocked, status, create_time, \
-                   update_time) VALUES";
-        db.run_text(&format!("{sql} {}", rows.join(","))).await?;
+        let friends: Vec<i64> = (0..FRIENDS).map(|index| friend_of(caller, index)).collect();
+        people::insert_friends(&mut db, caller, &friends).await?;
     }
     Ok(())
 }

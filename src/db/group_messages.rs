@@ -4,7 +4,7 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
 use super::schema::im_group_message::{self, table};
-use super::{Columns, Db, RunQueryDsl, Walk, on_backend};
+use super::{Backend, Columns, Db, RunQueryDsl, Walk, on_backend};
 use crate::domain::content::ContentType;
 use crate::domain::group_message::Span;
 use crate::domain::ids::{GroupId, MessageId, UserId};
@@ -134,20 +134,34 @@ pub async fn list_ids_in_spans(
     limit: i64,
 ) -> QueryResult<Vec<MessageId>> {
     let backend = db.backend();
-    let seek = |(index, (group, span)): (usize, &(GroupId, Span))| {
-        let (from, to) = (span.from.max(after), span.to.min(horizon));
+    if spans.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bounds = spans.iter().map(|(group, span)| (*group, span.from.max(after), span.to.min(horizon)));
+    if backend == Backend::Postgres {
+        // One plan for all: a UNION of 200 terms takes some 30 ms to plan.
+        let bounds: Vec<String> =
+            bounds.map(|(group, from, to)| format!("({group}::bigint,{from}::bigint,{to}::bigint)")).collect();
+        let sql = format!(
+            "SELECT m.id AS id FROM (VALUES {}) AS s (group_id, low, high) CROSS JOIN LATERAL (SELECT id \
+             FROM im_group_message g WHERE (g.group_id, g.id) > (s.group_id, s.low) \
+             AND (g.group_id, g.id) <= (s.group_id, s.high) ORDER BY g.group_id, g.id LIMIT {limit}) AS m \
+             ORDER BY m.id LIMIT {limit}",
+            bounds.join(",")
+        );
+        return load_ids(db, sql).await;
+    }
+    let seek = |(index, (group, from, to)): (usize, (GroupId, MessageId, MessageId))| {
         let walk = Walk { table: "im_group_message", index: OF_GROUP, key: &[("group_id", group.0)] };
         let (rows, order) = (walk.rows(backend, from.0, to.0), walk.order(backend, false));
         format!("SELECT id FROM (SELECT id FROM {rows} {order} LIMIT {limit}) AS s{index}")
     };
-    let seeks: Vec<String> = spans.iter().enumerate().map(seek).collect();
-    if seeks.is_empty() {
-        return Ok(Vec::new());
-    }
+    let seeks: Vec<String> = bounds.enumerate().map(seek).collect();
     load_ids(db, format!("{} ORDER BY id LIMIT {limit}", seeks.join(" UNION ALL "))).await
 }
 
-/// The lowest `limit` ids that the user sees by his spans with `low < id <= high`: for users with very many spans.
+/// The lowest `limit` ids that the user sees by his spans with `low < id <= high`. Reads at most all messages between,
+/// and an entry for each span.
 pub async fn list_ids_in_window(
     db: &mut Db,
     user: UserId,
@@ -155,9 +169,16 @@ pub async fn list_ids_in_window(
     high: MessageId,
     limit: i64,
 ) -> QueryResult<Vec<MessageId>> {
+    // MariaDB cannot seek by a group of the other table and an id at once: it would read all of each group.
+    let tables = match db.backend() {
+        Backend::Mysql => {
+            "im_group_message m FORCE INDEX (PRIMARY) STRAIGHT_JOIN im_group_member_span s \
+             FORCE INDEX (uk_im_group_member_span)"
+        }
+        Backend::Sqlite | Backend::Postgres => "im_group_member_span s JOIN im_group_message m",
+    };
     let sql = format!(
-        "SELECT m.id AS id FROM im_group_member_span s JOIN im_group_message m \
-         ON m.group_id = s.group_id AND m.id > s.from_id AND m.id <= s.to_id \
+        "SELECT m.id AS id FROM {tables} ON m.group_id = s.group_id AND m.id > s.from_id AND m.id <= s.to_id \
          WHERE s.user_id = {user} AND s.to_id > {low} AND s.from_id < {high} AND m.id > {low} AND m.id <= {high} \
          ORDER BY m.id LIMIT {limit}"
     );

@@ -15,10 +15,12 @@ use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::service::pull_window::{PullWindow, check_pull_size};
 
-/// Up to this many spans are sought one by one; beyond it the ids are walked in windows.
+/// Spans sought in one statement: SQLite allows no more than 500 terms in a compound SELECT.
 const MAX_SEEKS: usize = 200;
-/// Ids of the first window; each empty one is followed by one twice as wide.
-const FIRST_WINDOW: i64 = 20_000;
+/// Up to this many spans are sought at once; for more, the next few ids are looked at before, where a page is most often.
+const FEW_SPANS: usize = 16;
+/// How many ids those are.
+const WINDOW: i64 = 2_000;
 
 /// The next page of what I may see in all my groups, ascending (`contract/02` G2): full, or the end. Nothing above the
 /// counter value read first is returned.
@@ -55,15 +57,10 @@ async fn list_visible(
     size: i64,
 ) -> QueryResult<Vec<GroupMessageRow>> {
     let wanted = usize::try_from(size).unwrap_or(usize::MAX);
-    let limit = i64::try_from(MAX_SEEKS + 1).unwrap_or(i64::MAX);
-    let spans = group_spans::list_of_user(db, user, after, limit).await?;
+    let spans = group_spans::list_of_user(db, user, after, i64::MAX).await?;
     let mut rows: Vec<GroupMessageRow> = Vec::new();
     loop {
-        let ids = if spans.len() <= MAX_SEEKS {
-            table::list_ids_in_spans(db, &spans, after, newest, size).await?
-        } else {
-            walk_windows(db, user, after, newest, size).await?
-        };
+        let ids = find_ids(db, user, &spans, after, newest, size).await?;
         let is_last = ids.len() < wanted;
         let Some(last) = ids.last().copied() else { return Ok(rows) };
         let page = table::list_by_ids(db, ids).await?;
@@ -80,27 +77,32 @@ async fn list_visible(
     }
 }
 
-/// For users with very many spans: one window of ids after another, each twice as wide when the last was empty.
-async fn walk_windows(
+/// The lowest `size` ids inside the user's spans with `after < id <= newest`, wherever they are: reads at most the window
+/// and a page for each span.
+async fn find_ids(
     db: &mut Db,
     user: UserId,
+    spans: &[(GroupId, Span)],
     after: MessageId,
     newest: MessageId,
     size: i64,
 ) -> QueryResult<Vec<MessageId>> {
-    let wanted = usize::try_from(size).unwrap_or(usize::MAX);
-    let (mut low, mut width) = (after, FIRST_WINDOW);
-    let mut ids = Vec::new();
-    while low < newest && ids.len() < wanted {
-        let high = MessageId(low.0.saturating_add(width)).min(newest);
-        let missing = size - i64::try_from(ids.len()).unwrap_or(0);
-        let found = table::list_ids_in_window(db, user, low, high, missing).await?;
-        if found.is_empty() {
-            width = width.saturating_mul(2);
-        }
-        ids.extend(found);
+    let (mut low, mut missing, mut ids) = (after, size, Vec::new());
+    if spans.len() > FEW_SPANS {
+        let high = MessageId(after.0.saturating_add(WINDOW)).min(newest);
+        ids = table::list_ids_in_window(db, user, low, high, size).await?;
+        missing -= i64::try_from(ids.len()).unwrap_or(size);
         low = high;
     }
+    if missing < 1 || low >= newest {
+        return Ok(ids);
+    }
+    let mut later = Vec::new();
+    for spans in spans.chunks(MAX_SEEKS) {
+        later.extend(table::list_ids_in_spans(db, spans, low, newest, missing).await?);
+    }
+    later.sort_unstable();
+    ids.extend(later.into_iter().take(usize::try_from(missing).unwrap_or(0)));
     Ok(ids)
 }
 
