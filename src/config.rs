@@ -44,6 +44,7 @@ pub struct Config {
     pub message: MessageConfig,
     pub friend: FriendConfig,
     pub group: GroupConfig,
+    pub files: FilesConfig,
 }
 
 /// Sign-in (`contract/01` section 6).
@@ -149,6 +150,47 @@ pub struct GroupConfig {
     pub pin_max_count: usize,
 }
 
+/// Uploaded files (`contract/01` section 7).
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FilesConfig {
+    /// Largest file.
+    pub max_bytes: u64,
+    /// Uploads under way before further ones get code 429. Each holds at most two parts: 1 MiB each in a folder,
+    /// 5 MiB each in S3.
+    pub max_uploads: usize,
+    /// What the URL of a file begins with, such as `https://chat.example.com`. None: as the uploading request named
+    /// the server.
+    pub public_url: Option<String>,
+    /// An S3-compatible store. None: the folder `files` in the data folder.
+    pub s3: Option<S3Config>,
+}
+
+/// An S3-compatible store.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct S3Config {
+    pub bucket: String,
+    #[serde(default = "default_region")]
+    pub region: String,
+    /// None: Amazon's. With `http://` nothing is encrypted on the way.
+    #[serde(default)]
+    pub endpoint: Option<String>,
+    pub access_key_id: String,
+    #[serde(serialize_with = "hide")]
+    pub secret_access_key: SecretString,
+}
+
+fn default_region() -> String {
+    "us-east-1".to_owned()
+}
+
+impl Default for FilesConfig {
+    fn default() -> Self {
+        FilesConfig { max_bytes: 16 << 20, max_uploads: 32, public_url: None, s3: None }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -168,6 +210,7 @@ impl Default for Config {
             message: MessageConfig::default(),
             friend: FriendConfig::default(),
             group: GroupConfig::default(),
+            files: FilesConfig::default(),
         }
     }
 }
@@ -280,6 +323,10 @@ impl Config {
         anyhow::ensure!(self.websocket.ping_interval_ms >= 100, "websocket.ping_interval_ms must be at least 100");
         anyhow::ensure!((1..=5_000).contains(&self.group.max_member), "group.max_member must be 1 to 5000");
         anyhow::ensure!(self.group.pin_max_count <= 20, "group.pin_max_count must be at most 20");
+        if let Some(url) = &self.files.public_url {
+            let is_origin = url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+            anyhow::ensure!(is_origin, "files.public_url must begin with http:// or https://");
+        }
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
         Ok(())
     }
@@ -309,6 +356,10 @@ fn hide_optional<S: Serializer>(secret: &Option<SecretString>, serializer: S) ->
         Some(_) => serializer.serialize_some("***"),
         None => serializer.serialize_none(),
     }
+}
+
+fn hide<S: Serializer>(_: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("***")
 }
 
 #[cfg(test)]

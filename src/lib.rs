@@ -14,6 +14,7 @@
 //!                                  actors    DB writer and readers, registry, devices, sessions
 //!                                  protocol  wire types
 //!                                  client    a Rust client for tests, load and others
+//!                                  storage   the bytes of uploaded files: a folder, or S3
 //! ```
 
 pub mod actors;
@@ -29,4 +30,5 @@ pub mod protocol;
 pub mod server;
 pub mod service;
 pub mod shutdown;
+pub mod storage;
 pub mod telemetry;

@@ -24,6 +24,7 @@ use crate::db::{StatementHook, migrate, tokens};
 use crate::health::Health;
 use crate::http::{AppState, metrics_routes, routes};
 use crate::service::Locks;
+use crate::storage::FileStore;
 use crate::telemetry;
 
 /// Interval of the jobs: expired tokens, metrics.
@@ -68,6 +69,10 @@ impl Server {
         let source = Source::parse(&config.database_url())?;
         let lock = source.sqlite_path().map(|path| lock_database(&path)).transpose()?;
         migrate::migrate(&source).await.context("the database cannot be prepared")?;
+        let files = match &config.files.s3 {
+            Some(s3) => FileStore::s3(s3)?,
+            None => FileStore::folder(&config.data_dir.join("files"))?,
+        };
         let health = Health::default();
         let warnings = durability_warnings(&mut source.connect(Role::Writer).await?).await?;
         for warning in &warnings {
@@ -84,7 +89,7 @@ impl Server {
             None => source.clone(),
         };
         let readers = DbReaders::start(&read_source, &config.database);
-        let state = web::Data::new(AppState::new(config, clock, writer, readers, registry, health));
+        let state = web::Data::new(AppState::new(config, clock, writer, readers, registry, health, files));
         serve(state, lock)
     }
 

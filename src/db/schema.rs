@@ -29,6 +29,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    infra_file (id) {
+        id -> BigInt,
+        config_id -> BigInt,
+        path -> Text,
+        name -> Text,
+        url -> Text,
+        #[sql_name = "type"]
+        content_type -> Nullable<Text>,
+        size -> BigInt,
+        creator -> BigInt,
+        create_time -> BigInt,
+    }
+}
+
+diesel::table! {
     system_oauth2_refresh_token (id) {
         id -> BigInt,
         user_id -> BigInt,

@@ -2,6 +2,7 @@
 
 pub mod content;
 pub mod conversation;
+pub mod file_path;
 pub mod friendship;
 pub mod group;
 pub mod group_message;

@@ -3,6 +3,8 @@
 mod auth;
 mod caller;
 mod conversation_reads;
+mod file_answers;
+mod files;
 mod friend_requests;
 mod friends;
 mod group_members;
@@ -27,6 +29,7 @@ pub use routes::{im_endpoints, metrics_routes, routes};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use self::files::Uploads;
 use self::limits::{EventCounter, PasswordWorkers};
 use crate::actors::Registry;
 use crate::actors::db_reader::DbReaders;
@@ -36,6 +39,7 @@ use crate::config::Config;
 use crate::domain::ids::{GroupId, UserId};
 use crate::health::Health;
 use crate::service::pull_window::PullWindow;
+use crate::storage::FileStore;
 
 /// A pair of users is told of typing at most once in this time, milliseconds.
 const TYPING_INTERVAL_MS: i64 = 1_000;
@@ -48,6 +52,7 @@ pub struct AppState {
     pub readers: DbReaders,
     pub registry: Registry,
     pub health: Health,
+    uploads: Uploads,
     private_window: Arc<PullWindow>,
     group_window: Arc<PullWindow>,
     passwords: PasswordWorkers,
@@ -65,8 +70,10 @@ impl AppState {
         readers: DbReaders,
         registry: Registry,
         health: Health,
+        files: FileStore,
     ) -> AppState {
         let window_ms = i64::try_from(config.auth.failure_window_s).unwrap_or(i64::MAX).saturating_mul(1_000);
+        let uploads = Uploads::new(files, config.files.max_uploads);
         AppState {
             config,
             clock,
@@ -74,6 +81,7 @@ impl AppState {
             readers,
             registry,
             health,
+            uploads,
             private_window: Arc::new(PullWindow::private()),
             group_window: Arc::new(PullWindow::group()),
             passwords: PasswordWorkers::default(),

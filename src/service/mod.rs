@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod conversation_reads;
+pub mod files;
 pub mod friend_requests;
 pub mod friends;
 pub mod group_messages;

@@ -12,6 +12,7 @@ mod convergence;
 mod database_outage;
 mod doors;
 mod durability;
+mod files;
 mod frames;
 mod friend_profiles;
 mod friend_request_pages;

@@ -161,6 +161,7 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
     endpoints.extend(groups::endpoints(world));
     // Last, since friendships end here.
     endpoints.extend(friends(world));
+    endpoints.extend(files());
     endpoints.extend(server());
     endpoints
 }
@@ -311,6 +312,18 @@ fn everything() -> Vec<Endpoint> {
     vec![
         endpoint(Login, "POST", "/admin-api/im/sync", Json, sync),
         endpoint(Login, "POST", "/admin-api/im/unread", Json, vec![]),
+    ]
+}
+
+fn files() -> Vec<Endpoint> {
+    use Door::Login;
+    use Place::{Json, Query};
+    let presign = vec![text("name", "cat.png"), text("directory", "im").optional()];
+    let create = vec![text("path", "20261201/00000000000000000000000000000000/cat.png")];
+    vec![
+        // A folder takes no direct uploads.
+        Endpoint { answer: 400, ..endpoint(Login, "GET", "/admin-api/infra/file/presigned-url", Query, presign) },
+        Endpoint { answer: 1_001_003_001, ..endpoint(Login, "POST", "/admin-api/infra/file/create", Json, create) },
     ]
 }
 

@@ -2,6 +2,7 @@
 //!
 //! People are made through the server API, because hashing a password takes longer than most tests.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -103,6 +104,10 @@ pub async fn start_server(url: &str, setup: Setup) -> Server {
     config.database_url = Some(url.to_owned().into());
     config.api_key = Some(API_KEY.to_owned().into());
     config.workers = 1;
+    if config.data_dir == Config::default().data_dir {
+        // Only uploads go there, under names that nobody shares.
+        config.data_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("data");
+    }
     config.websocket.shutdown_window_ms = 10;
     let seams = Seams { clock: setup.clock, read_hook: setup.read_hook };
     Server::start(config, seams).await.unwrap()
