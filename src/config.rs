@@ -44,6 +44,7 @@ pub struct Config {
     pub message: MessageConfig,
     pub friend: FriendConfig,
     pub group: GroupConfig,
+    pub manager: ManagerConfig,
 }
 
 /// Sign-in (`contract/01` section 6).
@@ -149,6 +150,14 @@ pub struct GroupConfig {
     pub pin_max_count: usize,
 }
 
+/// What operators see (`contract/05` part E).
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ManagerConfig {
+    /// The zone of the times that operators write and of the days that are counted: minutes east of UTC, -840 to 840.
+    pub utc_offset_minutes: i32,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -168,6 +177,7 @@ impl Default for Config {
             message: MessageConfig::default(),
             friend: FriendConfig::default(),
             group: GroupConfig::default(),
+            manager: ManagerConfig::default(),
         }
     }
 }
@@ -280,6 +290,10 @@ impl Config {
         anyhow::ensure!(self.websocket.ping_interval_ms >= 100, "websocket.ping_interval_ms must be at least 100");
         anyhow::ensure!((1..=5_000).contains(&self.group.max_member), "group.max_member must be 1 to 5000");
         anyhow::ensure!(self.group.pin_max_count <= 20, "group.pin_max_count must be at most 20");
+        anyhow::ensure!(
+            (-840..=840).contains(&self.manager.utc_offset_minutes),
+            "manager.utc_offset_minutes must be -840 to 840"
+        );
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
         Ok(())
     }

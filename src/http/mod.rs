@@ -13,6 +13,8 @@ mod health;
 mod input;
 mod limits;
 mod lookups;
+mod manager;
+mod permission;
 mod private_messages;
 mod response;
 mod routes;
@@ -46,6 +48,8 @@ pub struct AppState {
     pub clock: Clock,
     pub writer: DbWriter,
     pub readers: DbReaders,
+    /// For what operators look through.
+    pub manager_readers: DbReaders,
     pub registry: Registry,
     pub health: Health,
     private_window: Arc<PullWindow>,
@@ -63,6 +67,7 @@ impl AppState {
         clock: Clock,
         writer: DbWriter,
         readers: DbReaders,
+        manager_readers: DbReaders,
         registry: Registry,
         health: Health,
     ) -> AppState {
@@ -72,6 +77,7 @@ impl AppState {
             clock,
             writer,
             readers,
+            manager_readers,
             registry,
             health,
             private_window: Arc::new(PullWindow::private()),
@@ -82,5 +88,9 @@ impl AppState {
             typing: EventCounter::new(TYPING_INTERVAL_MS),
             group_typing: EventCounter::new(TYPING_INTERVAL_MS),
         }
+    }
+    /// Minutes east of UTC of the zone in which operators see and write times.
+    fn utc_offset(&self) -> i64 {
+        i64::from(self.config.manager.utc_offset_minutes)
     }
 }
