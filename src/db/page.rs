@@ -49,6 +49,11 @@ impl PageQuery {
         self.compare(column, ">=", range.from).compare(column, "<=", range.to)
     }
 
+    pub fn one_of(self, column: &str, values: [i64; 2]) -> PageQuery {
+        let [one, other] = values;
+        self.only(Some(format!("{column} IN (({one}), ({other}))")))
+    }
+
     fn compare(self, column: &str, operator: &str, value: Option<impl Display>) -> PageQuery {
         self.only(value.map(|value| format!("{column} {operator} ({value})")))
     }

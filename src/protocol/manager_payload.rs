@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::domain::ids::{GroupId, RequestId, UserId};
+use crate::domain::ids::{GroupId, MessageId, RequestId, UserId};
 use crate::domain::page::Paged;
 
 /// One page of a list.
@@ -113,5 +113,46 @@ pub struct ManagedFriendRequestBody {
     pub handle_result: i32,
     pub handle_content: Option<String>,
     pub handle_time: Option<i64>,
+    pub create_time: i64,
+}
+
+/// A private message, with its content also where it is recalled.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedPrivateMessageBody {
+    pub id: MessageId,
+    pub client_message_id: String,
+    pub sender_id: UserId,
+    /// Null where one message is asked for, as `receiver_nickname`.
+    pub sender_nickname: Option<String>,
+    pub receiver_id: UserId,
+    pub receiver_nickname: Option<String>,
+    pub r#type: i32,
+    pub content: String,
+    pub status: i32,
+    pub receipt_status: i32,
+    pub send_time: i64,
+    pub create_time: i64,
+}
+
+/// A group message, with its content also where it is recalled.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedGroupMessageBody {
+    pub id: MessageId,
+    pub client_message_id: String,
+    pub group_id: GroupId,
+    /// Null where one message is asked for, as `sender_nickname` and `at_user_nicknames`.
+    pub group_name: Option<String>,
+    pub sender_id: UserId,
+    pub sender_nickname: Option<String>,
+    pub r#type: i32,
+    pub content: String,
+    pub status: i32,
+    pub at_user_ids: Option<Vec<i64>>,
+    /// One for each of `at_user_ids`: null for everybody (-1) and for accounts that are gone.
+    pub at_user_nicknames: Option<Vec<Option<String>>>,
+    pub receipt_status: i32,
+    pub send_time: i64,
     pub create_time: i64,
 }

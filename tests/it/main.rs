@@ -35,6 +35,7 @@ mod groups;
 mod large_group;
 mod logins;
 mod lost_commit;
+mod manager_messages;
 mod manager_pages;
 mod order;
 mod permissions;

@@ -34,6 +34,10 @@ const GUARDED: &[(&str, &str, &str)] = &[
     ("delete", "/manager/group/dissolve", "im:manager:group:dissolve"),
     ("get", "/manager/group/member/list", "im:manager:group:query"),
     ("get", "/manager/group-request/page", "im:manager:group-request:query"),
+    ("get", "/manager/message/private/page", "im:manager:message:query"),
+    ("get", "/manager/message/private/get", "im:manager:message:query"),
+    ("get", "/manager/message/group/page", "im:manager:message:query"),
+    ("get", "/manager/message/group/get", "im:manager:message:query"),
 ];
 
 #[test]
@@ -174,7 +178,7 @@ async fn the_web_client_is_told_roles_permissions_and_menus(backend: Backend) {
     let (roles, permissions, menus) = told(&operator).await;
     assert_eq!((roles, permissions), (json!(["super_admin"]), json!(KEYS)));
     let shown = menus.to_string();
-    for page in ["ImFriend", "ImFriendRequest", "ImGroup", "ImGroupRequest"] {
+    for page in ["ImFriend", "ImFriendRequest", "ImPrivateMessage", "ImGroup", "ImGroupRequest", "ImGroupMessage"] {
         assert!(shown.contains(&format!("\"{page}\"")), "{page}: {shown}");
     }
     assert!(!shown.contains("ImRtcCall"), "a page without its endpoint: {shown}");

@@ -4,6 +4,7 @@
 mod friends;
 mod groups;
 mod menus;
+mod messages;
 mod page;
 
 pub use menus::{Menu, menus};
@@ -45,6 +46,10 @@ pub const MANAGER: &[ManagerEndpoint] = endpoints! {
     delete "/manager/group/dissolve", "im:manager:group:dissolve" => groups::dissolve,
     get "/manager/group/member/list", "im:manager:group:query" => groups::members,
     get "/manager/group-request/page", "im:manager:group-request:query" => groups::request_page,
+    get "/manager/message/private/page", "im:manager:message:query" => messages::private_page,
+    get "/manager/message/private/get", "im:manager:message:query" => messages::get_private,
+    get "/manager/message/group/page", "im:manager:message:query" => messages::group_page,
+    get "/manager/message/group/get", "im:manager:message:query" => messages::get_group,
 };
 
 impl ManagerEndpoint {

@@ -3,6 +3,7 @@
 
 pub mod friends;
 pub mod groups;
+pub mod messages;
 
 use std::collections::HashMap;
 
@@ -12,6 +13,10 @@ use crate::db::Db;
 use crate::db::users::{self, User};
 use crate::domain::ids::UserId;
 
+/// Ids in one statement: databases take no more than some ten thousand parameters, and a page of messages can mention
+/// more people.
+const MAX_IDS: usize = 5_000;
+
 /// Accounts whose names a page shows.
 struct Accounts(HashMap<UserId, User>);
 
@@ -20,8 +25,11 @@ impl Accounts {
         let mut ids: Vec<UserId> = ids.into_iter().collect();
         ids.sort_unstable();
         ids.dedup();
-        let users = users::list_by_ids(db, &ids).await?;
-        Ok(Accounts(users.into_iter().map(|user| (user.id, user)).collect()))
+        let mut accounts = HashMap::new();
+        for some in ids.chunks(MAX_IDS) {
+            accounts.extend(users::list_by_ids(db, some).await?.into_iter().map(|user| (user.id, user)));
+        }
+        Ok(Accounts(accounts))
     }
 
     /// `None` when the account is gone.

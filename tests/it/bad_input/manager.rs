@@ -36,6 +36,9 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
     ];
     let friend_filters = vec![user("userId"), user("friendUserId"), number("status"), flag("silent")];
     let request_filters = vec![user("fromUserId"), user("toUserId"), number("handleResult"), number("addSource")];
+    let message = || vec![number("type"), text("content", "hello"), number("status")];
+    let private_filters = message().into_iter().chain([user("senderId"), user("receiverId")]).collect();
+    let message_filters = message().into_iter().chain([user("senderId"), integer("groupId", groups.foreign)]).collect();
     vec![
         page("/admin-api/im/manager/group/page", "createTime", group_filters),
         get("/admin-api/im/manager/group/get", vec![integer("id", groups.foreign)]),
@@ -43,6 +46,10 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
         page("/admin-api/im/manager/group-request/page", "createTime", join_filters),
         page("/admin-api/im/manager/friend/page", "addTime", friend_filters),
         page("/admin-api/im/manager/friend-request/page", "createTime", request_filters),
+        page("/admin-api/im/manager/message/private/page", "sendTime", private_filters),
+        get("/admin-api/im/manager/message/private/get", vec![integer("id", 1)]),
+        page("/admin-api/im/manager/message/group/page", "sendTime", message_filters),
+        get("/admin-api/im/manager/message/group/get", vec![integer("id", 1)]),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/group/ban", Place::Json, ban),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/group/unban", Place::Query, unban),
         endpoint(

@@ -78,14 +78,8 @@ impl TestApp {
 
     /// Whoever bears a token, for opening sockets with it.
     pub fn guest(&self, token: &str) -> Person {
-        Person {
-            id: 0,
-            external_id: String::new(),
-            access_token: token.to_owned(),
-            refresh_token: token.to_owned(),
-            base: self.base.clone(),
-            http: self.http.clone(),
-        }
+        let login = json!({"userId": 0, "accessToken": token, "refreshToken": token});
+        Person::with_login(&self.http, &self.base, &login)
     }
 
     /// Two people who are friends.
