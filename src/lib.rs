@@ -18,6 +18,7 @@
 //! ```
 
 pub mod actors;
+pub mod admin;
 pub mod client;
 pub mod clock;
 pub mod config;

@@ -15,6 +15,8 @@ pub mod group_requests;
 pub mod group_spans;
 pub mod groups;
 pub mod migrate;
+pub mod page;
+pub mod permissions;
 pub mod private_messages;
 pub mod schema;
 pub mod sequence;

@@ -65,6 +65,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    /// What operators may do: a permission key, or `*:*:*` for all of them.
+    system_user_permission (user_id, permission) {
+        user_id -> BigInt,
+        permission -> Text,
+        create_time -> BigInt,
+    }
+}
+
+diesel::table! {
     im_friend (id) {
         id -> BigInt,
         user_id -> BigInt,
@@ -214,3 +223,4 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(system_users, system_oauth2_refresh_token, system_oauth2_access_token,);
 diesel::allow_tables_to_appear_in_same_query!(system_users, im_friend,);
+diesel::allow_tables_to_appear_in_same_query!(system_users, system_user_permission,);

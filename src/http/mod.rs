@@ -15,6 +15,8 @@ mod health;
 mod input;
 mod limits;
 mod lookups;
+mod manager;
+mod permission;
 mod private_messages;
 mod response;
 mod routes;
@@ -50,6 +52,8 @@ pub struct AppState {
     pub clock: Clock,
     pub writer: DbWriter,
     pub readers: DbReaders,
+    /// For what operators look through.
+    pub manager_readers: DbReaders,
     pub registry: Registry,
     pub health: Health,
     uploads: Uploads,
@@ -62,16 +66,20 @@ pub struct AppState {
     group_typing: EventCounter<(UserId, GroupId)>,
 }
 
+/// The running parts of a server.
+pub struct Parts {
+    pub clock: Clock,
+    pub writer: DbWriter,
+    pub readers: DbReaders,
+    pub manager_readers: DbReaders,
+    pub registry: Registry,
+    pub health: Health,
+    pub files: FileStore,
+}
+
 impl AppState {
-    pub fn new(
-        config: Config,
-        clock: Clock,
-        writer: DbWriter,
-        readers: DbReaders,
-        registry: Registry,
-        health: Health,
-        files: FileStore,
-    ) -> AppState {
+    pub fn new(config: Config, parts: Parts) -> AppState {
+        let Parts { clock, writer, readers, manager_readers, registry, health, files } = parts;
         let window_ms = i64::try_from(config.auth.failure_window_s).unwrap_or(i64::MAX).saturating_mul(1_000);
         let uploads = Uploads::new(files, config.files.max_uploads);
         AppState {
@@ -79,6 +87,7 @@ impl AppState {
             clock,
             writer,
             readers,
+            manager_readers,
             registry,
             health,
             uploads,
@@ -90,5 +99,10 @@ impl AppState {
             typing: EventCounter::new(TYPING_INTERVAL_MS),
             group_typing: EventCounter::new(TYPING_INTERVAL_MS),
         }
+    }
+
+    /// Minutes east of UTC of the zone in which operators see and write times.
+    fn utc_offset(&self) -> i64 {
+        i64::from(self.config.manager.utc_offset_minutes)
     }
 }

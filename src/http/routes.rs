@@ -5,6 +5,7 @@ use actix_web::web::{self, ServiceConfig, delete, get, head, post, put};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 
 use super::caller::{authenticate, demand_login};
+use super::manager::MANAGER;
 use super::{
     auth, conversation_reads, file_answers, files, friend_requests, friends, group_members, group_messages,
     group_requests, groups, health, lookups, private_messages, server_api, sessions, sync, users, ws,
@@ -148,12 +149,16 @@ const IM: &[Endpoint] = endpoints! {
 
 /// Method and path of everything below `/admin-api/im`, so that a test can ask of each what it shows to whom.
 pub fn im_endpoints() -> impl Iterator<Item = (&'static str, &'static str)> {
-    IM.iter().map(|endpoint| (endpoint.method, endpoint.path))
+    let manager = MANAGER.iter().map(|endpoint| (endpoint.method, endpoint.path));
+    IM.iter().map(|endpoint| (endpoint.method, endpoint.path)).chain(manager)
 }
 
 fn im(config: &mut ServiceConfig) {
     for endpoint in IM {
         config.service(at(endpoint.path, (endpoint.route)()));
+    }
+    for endpoint in MANAGER {
+        config.service(at(endpoint.path, endpoint.guarded()));
     }
 }
 

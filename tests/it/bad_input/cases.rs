@@ -25,6 +25,9 @@ impl Case {
         match endpoint.door {
             Door::Open | Door::Free => {}
             Door::Login => headers.push(("authorization", format!("Bearer {}", world.alice.access_token).into_bytes())),
+            Door::Permission => {
+                headers.push(("authorization", format!("Bearer {}", world.operator.access_token).into_bytes()));
+            }
             Door::Key => headers.push(("x-api-key", API_KEY.as_bytes().to_vec())),
         }
         let mut case = Case {
@@ -111,7 +114,7 @@ fn with_value(endpoint: &Endpoint, field: &Field, value: &Value, valid: Case) ->
 fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
     let valid = || Case::valid(endpoint, world);
     let name = match endpoint.door {
-        Door::Login => "authorization",
+        Door::Login | Door::Permission => "authorization",
         Door::Key => "x-api-key",
         Door::Open => {
             let no_tenant =
@@ -131,7 +134,7 @@ fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
     // Strangers learn nothing of what a request should be.
     let nothing_else = Case { path: endpoint.path.to_owned(), body: Some(b"{".to_vec()), ..valid() };
     cases.push(refused("no token and a broken request", nothing_else.without_header(name)));
-    if endpoint.door == Door::Login {
+    if matches!(endpoint.door, Door::Login | Door::Permission) {
         for token in ["", "%FF%FE", "x"] {
             let valid = valid().without_header(name);
             let separator = if valid.path.contains('?') { '&' } else { '?' };
@@ -140,6 +143,11 @@ fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
         }
         let other = valid().with_header("tenant-id", b"2");
         cases.push(Case { what: "another tenant".into(), expected: Some(403), ..other });
+    }
+    if endpoint.door == Door::Permission {
+        let user = format!("Bearer {}", world.alice.access_token);
+        let user = valid().with_header("authorization", user.as_bytes());
+        cases.push(Case { what: "no operator".into(), expected: Some(403), ..user });
     }
     cases
 }
@@ -187,12 +195,17 @@ fn query_cases(endpoint: &Endpoint, field: &Field, valid: impl Fn() -> Case) -> 
         // A text may be any of these; only what no text may hold must fail.
         let must_fail = match field.kind {
             Kind::Flag => word != "true",
+            Kind::Times => true,
             kind => kind == Kind::Integer || word.contains("%00"),
         };
         queries.push((format!("{word:.40}"), vec![(name.to_owned(), word.to_owned())], must_fail));
     }
     for number in numbers {
-        queries.push((number.to_owned(), vec![(name.to_owned(), number.to_owned())], field.kind == Kind::Flag));
+        queries.push((
+            number.to_owned(),
+            vec![(name.to_owned(), number.to_owned())],
+            matches!(field.kind, Kind::Flag | Kind::Times),
+        ));
     }
     let case = |(what, pairs, must_fail): (String, Vec<(String, String)>, bool)| {
         let all = others.iter().map(|(name, value)| (*name, value.clone()));
@@ -254,6 +267,8 @@ fn bad_values(field: &Field) -> Vec<String> {
             r#"[""]"#,
             "[9223372036854775808]",
         ],
+        // Only in queries.
+        Kind::Times => &[],
         Kind::StateCursor => &[
             "5",
             "true",

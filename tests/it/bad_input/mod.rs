@@ -6,6 +6,7 @@
 mod cases;
 mod endpoints;
 mod groups;
+mod manager;
 
 use std::collections::{BTreeMap, BTreeSet};
 

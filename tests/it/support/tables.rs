@@ -10,6 +10,7 @@ pub const TABLES: [&str; 13] = [
     "system_users",
     "system_oauth2_refresh_token",
     "system_oauth2_access_token",
+    "system_user_permission",
     "im_friend",
     "im_friend_request",
     "im_private_message",

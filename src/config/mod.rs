@@ -3,6 +3,8 @@
 //! `DATABASE_URL`, `NATS_URL` and `NUDGE_<KEY>` set the top level, `NUDGE_<SECTION>__<KEY>` everything below it.
 //! Sizes are bytes and times milliseconds unless the name says otherwise.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
+
+pub use files::{FilesConfig, S3Config};
 
 /// The whole configuration.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -45,6 +49,7 @@ pub struct Config {
     pub friend: FriendConfig,
     pub group: GroupConfig,
     pub files: FilesConfig,
+    pub manager: ManagerConfig,
 }
 
 /// Sign-in (`contract/01` section 6).
@@ -150,45 +155,12 @@ pub struct GroupConfig {
     pub pin_max_count: usize,
 }
 
-/// Uploaded files (`contract/01` section 7).
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// What operators see (`contract/05` part E).
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct FilesConfig {
-    /// Largest file.
-    pub max_bytes: u64,
-    /// Uploads under way before further ones get code 429. Each holds at most two parts: 1 MiB each in a folder,
-    /// 5 MiB each in S3.
-    pub max_uploads: usize,
-    /// What the URL of a file begins with, such as `https://chat.example.com`. None: as the uploading request named
-    /// the server.
-    pub public_url: Option<String>,
-    /// An S3-compatible store. None: the folder `files` in the data folder.
-    pub s3: Option<S3Config>,
-}
-
-/// An S3-compatible store.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct S3Config {
-    pub bucket: String,
-    #[serde(default = "default_region")]
-    pub region: String,
-    /// None: Amazon's. With `http://` nothing is encrypted on the way.
-    #[serde(default)]
-    pub endpoint: Option<String>,
-    pub access_key_id: String,
-    #[serde(serialize_with = "hide")]
-    pub secret_access_key: SecretString,
-}
-
-fn default_region() -> String {
-    "us-east-1".to_owned()
-}
-
-impl Default for FilesConfig {
-    fn default() -> Self {
-        FilesConfig { max_bytes: 16 << 20, max_uploads: 32, public_url: None, s3: None }
-    }
+pub struct ManagerConfig {
+    /// The zone of the times that operators write and of the days that are counted: minutes east of UTC, -840 to 840.
+    pub utc_offset_minutes: i32,
 }
 
 impl Default for Config {
@@ -211,6 +183,7 @@ impl Default for Config {
             friend: FriendConfig::default(),
             group: GroupConfig::default(),
             files: FilesConfig::default(),
+            manager: ManagerConfig::default(),
         }
     }
 }
@@ -327,6 +300,10 @@ impl Config {
             let is_origin = url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
             anyhow::ensure!(is_origin, "files.public_url must begin with http:// or https://");
         }
+        anyhow::ensure!(
+            (-840..=840).contains(&self.manager.utc_offset_minutes),
+            "manager.utc_offset_minutes must be -840 to 840"
+        );
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
         Ok(())
     }
@@ -356,10 +333,6 @@ fn hide_optional<S: Serializer>(secret: &Option<SecretString>, serializer: S) ->
         Some(_) => serializer.serialize_some("***"),
         None => serializer.serialize_none(),
     }
-}
-
-fn hide<S: Serializer>(_: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str("***")
 }
 
 #[cfg(test)]
