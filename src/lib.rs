@@ -14,6 +14,7 @@
 //!                                  actors    DB writer and readers, registry, devices, sessions
 //!                                  protocol  wire types
 //!                                  client    a Rust client for tests, load and others
+//!                                  load      the load simulator, over client
 //! ```
 
 pub mod actors;
@@ -25,6 +26,8 @@ pub mod domain;
 pub mod error;
 pub mod health;
 pub mod http;
+pub mod load;
+pub mod process;
 pub mod protocol;
 pub mod server;
 pub mod service;
