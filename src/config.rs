@@ -281,6 +281,8 @@ impl Config {
         anyhow::ensure!((1..=5_000).contains(&self.group.max_member), "group.max_member must be 1 to 5000");
         anyhow::ensure!(self.group.pin_max_count <= 20, "group.pin_max_count must be at most 20");
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
+        let days = [self.message.private_pull_max_days, self.message.group_pull_max_days];
+        anyhow::ensure!(days.iter().all(|days| *days >= 1), "message.…_pull_max_days must be at least 1");
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 pub mod connect;
 pub mod conversation_reads;
+pub mod device_positions;
 pub mod friend_requests;
 pub mod friends;
 pub mod group_members;

@@ -2,6 +2,7 @@
 
 pub mod content;
 pub mod conversation;
+pub mod device_position;
 pub mod friendship;
 pub mod group;
 pub mod group_message;

@@ -28,9 +28,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use self::limits::{EventCounter, PasswordWorkers};
-use crate::actors::Registry;
 use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
+use crate::actors::{Positions, Registry, Replays};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::ids::{GroupId, UserId};
@@ -47,6 +47,7 @@ pub struct AppState {
     pub writer: DbWriter,
     pub readers: DbReaders,
     pub registry: Registry,
+    pub replays: Replays,
     pub health: Health,
     private_window: Arc<PullWindow>,
     group_window: Arc<PullWindow>,
@@ -58,6 +59,7 @@ pub struct AppState {
 }
 
 impl AppState {
+    /// Starts the tasks that write the positions of devices: needs a running runtime.
     pub fn new(
         config: Config,
         clock: Clock,
@@ -66,6 +68,14 @@ impl AppState {
         registry: Registry,
         health: Health,
     ) -> AppState {
+        let (private_window, group_window) = (Arc::new(PullWindow::private()), Arc::new(PullWindow::group()));
+        let replays = Replays::new(
+            Positions::start(writer.clone()),
+            readers.clone(),
+            clock.clone(),
+            config.message.clone(),
+            (private_window.clone(), group_window.clone()),
+        );
         let window_ms = i64::try_from(config.auth.failure_window_s).unwrap_or(i64::MAX).saturating_mul(1_000);
         AppState {
             config,
@@ -73,9 +83,10 @@ impl AppState {
             writer,
             readers,
             registry,
+            replays,
             health,
-            private_window: Arc::new(PullWindow::private()),
-            group_window: Arc::new(PullWindow::group()),
+            private_window,
+            group_window,
             passwords: PasswordWorkers::default(),
             failed_logins: EventCounter::new(window_ms),
             registrations: EventCounter::new(window_ms),

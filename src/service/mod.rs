@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod conversation_reads;
+pub mod device_positions;
 pub mod friend_requests;
 pub mod friends;
 pub mod group_messages;
@@ -11,6 +12,7 @@ pub mod groups;
 pub mod member_cache;
 pub mod private_messages;
 pub mod pull_window;
+pub mod replay;
 pub mod run;
 pub mod server_api;
 mod store;
@@ -19,4 +21,5 @@ pub mod tokens;
 mod tx;
 pub mod unread;
 
+use tx::notification;
 pub use tx::{IdRange, Locks, Outbox, Tx};

@@ -6,7 +6,7 @@ use nudge::db::connect::{Role, Source};
 use nudge::db::{Db, RunQueryDsl};
 
 /// Tables that hold what people have; counters and writers are not among them.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 13] = [
     "system_users",
     "system_oauth2_refresh_token",
     "system_oauth2_access_token",
@@ -19,6 +19,7 @@ pub const TABLES: [&str; 12] = [
     "im_group_member_span",
     "im_group_message",
     "im_group_request",
+    "im_device_position",
 ];
 
 /// A connection beside those of the server.
