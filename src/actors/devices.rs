@@ -109,7 +109,9 @@ impl Handler<Deliver> for UserDevices {
                 }
                 // Where the session is still polled it can say why it ends.
                 Pushed::Cut => device.handle.wake(),
-                Pushed::Closed => {}
+                // Nothing to write, but the page before it may be stuck.
+                Pushed::Held => queued = true,
+                Pushed::Replayed | Pushed::Closed => {}
             }
         }
         if queued {

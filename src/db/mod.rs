@@ -6,6 +6,7 @@
 
 pub mod connect;
 pub mod conversation_reads;
+pub mod device_positions;
 pub mod files;
 pub mod friend_requests;
 pub mod friends;

@@ -3,6 +3,7 @@
 pub mod calendar;
 pub mod content;
 pub mod conversation;
+pub mod device_position;
 pub mod file_path;
 pub mod friendship;
 pub mod group;

@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod conversation_reads;
+pub mod device_positions;
 pub mod files;
 pub mod friend_requests;
 pub mod friends;
@@ -14,6 +15,7 @@ pub mod member_cache;
 pub mod permissions;
 pub mod private_messages;
 pub mod pull_window;
+pub mod replay;
 pub mod run;
 pub mod server_api;
 mod store;
@@ -22,4 +24,5 @@ pub mod tokens;
 mod tx;
 pub mod unread;
 
+use tx::notification;
 pub use tx::{IdRange, Locks, Outbox, Tx};

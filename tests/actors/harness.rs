@@ -52,7 +52,7 @@ async fn socket(
         platform: None,
         address: request.peer_addr().map(|address| address.ip()),
     };
-    let opening = open_session(&request, payload, &state.0, &state.1, identity);
+    let opening = open_session(&request, payload, &state.0, &state.1, identity, None);
     if query.then.as_deref() == Some("abandon") {
         let mut opening = Box::pin(opening);
         // Mostly it is pending now; either way it ends here.
@@ -69,6 +69,7 @@ async fn socket(
         }
         Err(OpenError::TooManySessions) => HttpResponse::TooManyRequests().finish(),
         Err(OpenError::Stopping) => HttpResponse::ServiceUnavailable().finish(),
+        Err(OpenError::Replay(error)) => panic!("no replay was asked for: {error}"),
         Err(OpenError::Handshake(_)) => HttpResponse::BadRequest().finish(),
     }
 }

@@ -6,7 +6,7 @@ use nudge::db::connect::{Role, Source};
 use nudge::db::{Db, RunQueryDsl};
 
 /// Tables that hold what people have; counters and writers are not among them.
-pub const TABLES: [&str; 14] = [
+pub const TABLES: [&str; 15] = [
     "system_users",
     "system_oauth2_refresh_token",
     "system_oauth2_access_token",
@@ -21,6 +21,7 @@ pub const TABLES: [&str; 14] = [
     "im_group_message",
     "im_group_request",
     "infra_file",
+    "im_device_position",
 ];
 
 /// A connection beside those of the server.
