@@ -55,8 +55,10 @@ pub(super) struct Tracker {
     claim: Claim,
     /// The highest ids written: everything that the user sees up to them has been written.
     written: DevicePosition,
-    /// The ping whose pong confirms something, and what.
+    /// The earliest ping that is not answered, and what its pong confirms.
     pinged: Option<(u64, DevicePosition)>,
+    /// The latest one, if that is another: a peer may answer this one alone (RFC 6455 section 5.5.3).
+    pinged_again: Option<(u64, DevicePosition)>,
     last_ping: u64,
     /// Only while pages are left.
     replay: Option<Box<Unfinished>>,
@@ -134,7 +136,7 @@ impl Resume {
         let page = source.clone().read(user, ReplayCursor::begin(start)).await?;
         let unfinished = || Box::new(Unfinished { user, source, cursor: page.cursor, awaited: None });
         let replay = (!page.cursor.is_done()).then(unfinished);
-        Ok((Tracker { claim, written: start, pinged: None, last_ping: 0, replay }, page))
+        Ok((Tracker { claim, written: start, pinged: None, pinged_again: None, last_ping: 0, replay }, page))
     }
 }
 
@@ -150,10 +152,8 @@ impl Tracker {
     /// A ping goes to the socket; its payload. `ends_page`: the next page waits for its pong.
     pub fn ping(&mut self, ends_page: bool, now: Instant) -> [u8; PING_BYTES] {
         self.last_ping += 1;
-        // The pong of an earlier ping may still come, and what it confirms is better than nothing.
-        if ends_page || self.pinged.is_none() {
-            self.pinged = Some((self.last_ping, self.written));
-        }
+        let unanswered = if self.pinged.is_none() { &mut self.pinged } else { &mut self.pinged_again };
+        *unanswered = Some((self.last_ping, self.written));
         if let (true, Some(replay)) = (ends_page, &mut self.replay) {
             replay.awaited = Some((self.last_ping, now));
         }
@@ -167,7 +167,11 @@ impl Tracker {
         if number > self.last_ping {
             return None;
         }
-        if let Some((_, position)) = self.pinged.take_if(|(ping, _)| *ping <= number) {
+        if let Some((_, position)) = self.pinged_again.take_if(|(ping, _)| *ping <= number) {
+            self.pinged = None;
+            self.claim.confirm(position);
+        } else if let Some((_, position)) = self.pinged.take_if(|(ping, _)| *ping <= number) {
+            self.pinged = self.pinged_again.take();
             self.claim.confirm(position);
         }
         let replay = self.replay.as_mut()?;

@@ -21,12 +21,14 @@ const MAX_DEVICES_OF_LOGIN: i64 = 50;
 pub struct KnownDevice {
     /// The row of its position.
     pub row: i64,
-    pub position: DevicePosition,
+    pub stored: DevicePosition,
+    /// Where a session of it starts: what is stored, or the counters where they are lower.
+    pub start: DevicePosition,
 }
 
 impl From<&DevicePositionRow> for KnownDevice {
     fn from(row: &DevicePositionRow) -> KnownDevice {
-        KnownDevice { row: row.id, position: row.position() }
+        KnownDevice { row: row.id, stored: row.position(), start: row.position() }
     }
 }
 
@@ -43,7 +45,7 @@ pub async fn look(
         ..DevicePosition::START
     };
     let known = table::get(db, login, device).await?.as_ref().map(KnownDevice::from);
-    let known = known.map(|known| KnownDevice { position: known.position.lowest(counters), ..known });
+    let known = known.map(|known| KnownDevice { start: known.stored.lowest(counters), ..known });
     Ok((known, counters))
 }
 

@@ -55,14 +55,19 @@ impl Entry {
 
 impl Book {
     /// A session begins. It takes over what sessions before it have left; the number of its claim, and where it starts.
-    pub fn open(&mut self, row: i64, stored: DevicePosition) -> (u64, DevicePosition) {
+    pub fn open(&mut self, row: i64, stored: DevicePosition, start: DevicePosition) -> (u64, DevicePosition) {
         self.last_claim += 1;
         let fresh =
             || Entry { claims: Vec::with_capacity(1), ended: None, stored, written_at: None, waits: Waits::Not };
         let entry = self.entries.entry(row).or_insert_with(fresh);
-        let start = entry.lowest();
+        let is_new = entry.claims.is_empty() && entry.ended.is_none();
+        let start = if is_new { start } else { entry.lowest() };
         entry.ended = None;
         entry.claims.push((self.last_claim, start));
+        if is_new && entry.is_unwritten() {
+            entry.waits = Waits::Now;
+            self.due.push_back(row);
+        }
         (self.last_claim, start)
     }
 
@@ -174,7 +179,7 @@ mod tests {
     #[test]
     fn a_row_is_written_at_once_and_then_at_most_every_thirty_seconds() {
         let (mut book, start) = (Book::default(), Instant::now());
-        let (claim, _) = book.open(7, at(10, 10));
+        let (claim, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, claim, at(10, 10), start);
         assert_eq!(write(&mut book, start), [], "nothing has changed");
         book.confirm(7, claim, at(11, 10), start);
@@ -191,13 +196,13 @@ mod tests {
     #[test]
     fn the_end_of_a_session_is_written_at_once_and_leaves_nothing_behind() {
         let (mut book, now) = (Book::default(), Instant::now());
-        let (claim, _) = book.open(7, at(10, 10));
+        let (claim, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, claim, at(11, 10), now);
         write(&mut book, now);
         book.confirm(7, claim, at(12, 20), now);
         book.close(7, claim);
         assert_eq!(write(&mut book, now), [(7, at(12, 20))]);
-        let (claim, _) = book.open(8, at(1, 1));
+        let (claim, _) = book.open(8, at(1, 1), at(1, 1));
         book.close(8, claim);
         assert_eq!(write(&mut book, now), []);
         assert!(book.entries.is_empty() && book.due.is_empty());
@@ -208,26 +213,26 @@ mod tests {
     #[test]
     fn of_several_sessions_the_lowest_wins_in_each_stream() {
         let (mut book, now) = (Book::default(), Instant::now());
-        let (first, _) = book.open(7, at(10, 10));
-        let (second, _) = book.open(7, at(10, 10));
+        let (first, _) = book.open(7, at(10, 10), at(10, 10));
+        let (second, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, first, at(50, 20), now);
         assert_eq!(write(&mut book, now), []);
         book.confirm(7, second, at(30, 40), now);
         assert_eq!(write(&mut book, now), [(7, at(30, 20))]);
-        assert_eq!(book.open(7, at(0, 0)).1, at(30, 20), "a third starts there, whatever it has read");
+        assert_eq!(book.open(7, at(0, 0), at(0, 0)).1, at(30, 20), "a third starts there, whatever it has read");
     }
 
     #[test]
     fn what_an_ended_session_may_have_missed_stays_until_the_next_one_begins() {
         let (mut book, now) = (Book::default(), Instant::now());
-        let (dying, _) = book.open(7, at(10, 10));
-        let (alive, _) = book.open(7, at(10, 10));
+        let (dying, _) = book.open(7, at(10, 10), at(10, 10));
+        let (alive, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, alive, at(50, 50), now);
         book.close(7, dying);
         assert_eq!(write(&mut book, now), []);
         book.confirm(7, alive, at(60, 60), now);
         assert_eq!(write(&mut book, now + WRITE_INTERVAL), []);
-        let (back, start) = book.open(7, at(10, 10));
+        let (back, start) = book.open(7, at(10, 10), at(10, 10));
         assert_eq!(start, at(10, 10));
         book.confirm(7, back, at(60, 55), now);
         assert_eq!(write(&mut book, now), [(7, at(60, 55))]);
@@ -236,7 +241,7 @@ mod tests {
     #[test]
     fn a_position_never_falls_by_a_confirmation_that_comes_late() {
         let (mut book, now) = (Book::default(), Instant::now());
-        let (claim, _) = book.open(7, at(10, 10));
+        let (claim, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, claim, at(20, 10), now);
         book.confirm(7, claim, at(15, 12), now);
         assert_eq!(write(&mut book, now), [(7, at(20, 12))]);
@@ -245,19 +250,19 @@ mod tests {
     #[test]
     fn what_could_not_be_written_is_tried_again_and_a_new_session_starts_from_it() {
         let (mut book, now) = (Book::default(), Instant::now());
-        let (claim, _) = book.open(7, at(10, 10));
+        let (claim, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, claim, at(20, 20), now);
         let rows = book.take(100, now);
         book.close(7, claim);
         book.put_back(&rows);
-        assert_eq!(book.open(7, at(10, 10)).1, at(20, 20));
+        assert_eq!(book.open(7, at(10, 10), at(10, 10)).1, at(20, 20));
         assert_eq!(write(&mut book, now), [(7, at(20, 20))]);
     }
 
     #[test]
     fn a_stop_hurries_what_would_have_waited() {
         let (mut book, now) = (Book::default(), Instant::now());
-        let (claim, _) = book.open(7, at(10, 10));
+        let (claim, _) = book.open(7, at(10, 10), at(10, 10));
         book.confirm(7, claim, at(20, 20), now);
         write(&mut book, now);
         book.confirm(7, claim, at(30, 30), now);
@@ -267,10 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn a_position_that_had_to_be_lowered_is_written_at_once() {
+        let (mut book, now) = (Book::default(), Instant::now());
+        let (_, start) = book.open(7, at(900, 900), at(20, 900));
+        assert_eq!((start, write(&mut book, now)), (at(20, 900), vec![(7, at(20, 900))]));
+    }
+
+    #[test]
     fn a_turn_takes_no_more_than_its_limit() {
         let (mut book, now) = (Book::default(), Instant::now());
         for row in 0..5 {
-            let (claim, _) = book.open(row, at(0, 0));
+            let (claim, _) = book.open(row, at(0, 0), at(0, 0));
             book.confirm(row, claim, at(1, 1), now);
         }
         assert_eq!((book.take(3, now).len(), book.take(3, now).len(), book.take(3, now).len()), (3, 2, 0));

@@ -91,7 +91,7 @@ impl Positions {
 
     /// The claim of a session that begins.
     pub fn claim(&self, device: KnownDevice) -> Claim {
-        let (number, start) = lock(&self.0.book).open(device.row, device.position);
+        let (number, start) = lock(&self.0.book).open(device.row, device.stored, device.start);
         Claim { positions: self.clone(), row: device.row, number, start }
     }
 

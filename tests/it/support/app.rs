@@ -326,10 +326,14 @@ impl Socket {
         }
     }
 
+    /// The next notification; `None` at the end of the socket.
+    pub async fn try_next(&mut self) -> Option<Push> {
+        self.next_text().await.map(|text| parse_push(&text))
+    }
+
     /// The next notification.
     pub async fn next(&mut self) -> Push {
-        let text = self.next_text().await.expect("the socket ended");
-        parse_push(&text)
+        self.try_next().await.expect("the socket ended")
     }
 
     /// The next notification of a content type; others are passed over.

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod background;
+pub mod bare;
 pub mod barrier;
 pub mod chats;
 pub mod clock;
@@ -14,6 +15,8 @@ pub mod direct;
 pub mod friends;
 pub mod groups;
 pub mod operators;
+pub mod jumping;
+pub mod line;
 pub mod ports;
 pub mod process;
 pub mod raw;
