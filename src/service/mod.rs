@@ -9,6 +9,7 @@ pub mod group_messages;
 pub mod group_requests;
 pub mod groups;
 pub mod member_cache;
+pub mod passwords;
 pub mod private_messages;
 pub mod pull_window;
 pub mod run;
