@@ -12,6 +12,7 @@ pub mod group_requests;
 pub mod groups;
 pub mod manager;
 pub mod member_cache;
+pub mod passwords;
 pub mod permissions;
 pub mod private_messages;
 pub mod pull_window;
