@@ -24,6 +24,7 @@ mod server_api;
 mod sessions;
 mod sync;
 mod users;
+mod words;
 mod ws;
 
 pub use routes::{im_endpoints, metrics_routes, routes};
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use self::files::Uploads;
 use self::limits::{EventCounter, PasswordWorkers};
+use self::words::SensitiveWords;
 use crate::actors::Registry;
 use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
@@ -59,6 +61,7 @@ pub struct AppState {
     uploads: Uploads,
     private_window: Arc<PullWindow>,
     group_window: Arc<PullWindow>,
+    words: SensitiveWords,
     passwords: PasswordWorkers,
     failed_logins: EventCounter<(String, IpAddr)>,
     registrations: EventCounter<IpAddr>,
@@ -93,6 +96,7 @@ impl AppState {
             uploads,
             private_window: Arc::new(PullWindow::private()),
             group_window: Arc::new(PullWindow::group()),
+            words: SensitiveWords::default(),
             passwords: PasswordWorkers::default(),
             failed_logins: EventCounter::new(window_ms),
             registrations: EventCounter::new(window_ms),

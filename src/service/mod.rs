@@ -21,5 +21,6 @@ pub mod sync;
 pub mod tokens;
 mod tx;
 pub mod unread;
+pub mod words;
 
 pub use tx::{IdRange, Locks, Outbox, Tx};

@@ -49,6 +49,7 @@ mod reads;
 mod recall;
 mod repeats;
 mod schema;
+mod sensitive_words;
 mod server_api;
 mod story;
 mod support;
