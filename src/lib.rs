@@ -15,6 +15,7 @@
 //!                                  protocol  wire types
 //!                                  client    a Rust client for tests, load and others
 //!                                  storage   the bytes of uploaded files: a folder, or S3
+//!                                  load      the load simulator, over client
 //! ```
 
 pub mod actors;
@@ -27,6 +28,8 @@ pub mod domain;
 pub mod error;
 pub mod health;
 pub mod http;
+pub mod load;
+pub mod process;
 pub mod protocol;
 pub mod server;
 pub mod service;

@@ -9,7 +9,7 @@ use nudge::config::Config;
 use nudge::db::connect::Source;
 use nudge::db::migrate::migrate;
 use nudge::server::{Seams, Server};
-use nudge::{shutdown, telemetry};
+use nudge::{process, shutdown, telemetry};
 
 #[derive(Parser)]
 #[command(name = "nudge", version, about = "Self-hosted instant-messaging realtime server")]
@@ -83,6 +83,7 @@ fn run() -> anyhow::Result<()> {
         }
         Command::Serve => {
             telemetry::init_logs();
+            process::raise_descriptor_limit();
             actix_web::rt::System::new().block_on(serve(config))?;
         }
     }

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["actors", "service", "storage", "domain", "protocol", "clock", "config", "error", "health", "telemetry"],
     ),
     ("client", &["domain", "protocol"]),
+    ("load", &["client", "domain", "protocol", "process"]),
 ];
 /// The only actors that hold connections, and all that they need of `db`: the connection, its counters, and what an
 /// error means. No table, no query.

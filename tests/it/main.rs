@@ -34,6 +34,7 @@ mod group_story;
 mod group_visibility;
 mod groups;
 mod large_group;
+mod load;
 mod logins;
 mod lost_commit;
 mod manager_messages;

@@ -7,6 +7,7 @@ mod cases;
 mod endpoints;
 mod groups;
 mod manager;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
