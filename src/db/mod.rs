@@ -20,6 +20,7 @@ pub mod page;
 pub mod permissions;
 pub mod private_messages;
 pub mod schema;
+pub mod sensitive_words;
 pub mod sequence;
 pub mod tokens;
 pub mod unread;

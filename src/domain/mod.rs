@@ -15,3 +15,4 @@ pub mod permission;
 pub mod pinyin;
 pub mod private_message;
 pub mod refusal;
+pub mod words;

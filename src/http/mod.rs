@@ -24,6 +24,7 @@ mod server_api;
 mod sessions;
 mod sync;
 mod users;
+mod words;
 mod ws;
 
 pub use routes::{im_endpoints, metrics_routes, routes};
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use self::files::Uploads;
 use self::limits::{EventCounter, PasswordWorkers};
+use self::words::SensitiveWords;
 use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
 use crate::actors::{Positions, Registry, Replays};
@@ -60,6 +62,7 @@ pub struct AppState {
     uploads: Uploads,
     private_window: Arc<PullWindow>,
     group_window: Arc<PullWindow>,
+    words: SensitiveWords,
     passwords: PasswordWorkers,
     failed_logins: EventCounter<(String, IpAddr)>,
     registrations: EventCounter<IpAddr>,
@@ -104,6 +107,7 @@ impl AppState {
             uploads,
             private_window,
             group_window,
+            words: SensitiveWords::default(),
             passwords: PasswordWorkers::default(),
             failed_logins: EventCounter::new(window_ms),
             registrations: EventCounter::new(window_ms),

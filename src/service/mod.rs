@@ -24,6 +24,7 @@ pub mod sync;
 pub mod tokens;
 mod tx;
 pub mod unread;
+pub mod words;
 
 use tx::notification;
 pub use tx::{IdRange, Locks, Outbox, Tx};

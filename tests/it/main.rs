@@ -50,6 +50,7 @@ mod recall;
 mod repeats;
 mod resume;
 mod schema;
+mod sensitive_words;
 mod server_api;
 mod stopping;
 mod storms;

@@ -20,6 +20,7 @@ pub const TABLES: [&str; 15] = [
     "im_group_member_span",
     "im_group_message",
     "im_group_request",
+    "im_sensitive_word",
     "infra_file",
     "im_device_position",
 ];
@@ -68,6 +69,7 @@ pub async fn fingerprint(url: &str) -> Vec<(&'static str, i64, i64)> {
                 | "im_group"
                 | "im_group_member"
                 | "im_group_request"
+                | "im_sensitive_word"
         );
         let newest = if has_stamp { "MAX(update_time)" } else { "0" };
         let newest = format!("SELECT COALESCE({newest}, 0) AS number FROM {table}");
