@@ -20,6 +20,7 @@ mod server_api;
 mod sessions;
 mod sync;
 mod users;
+mod web;
 mod ws;
 
 pub use routes::{im_endpoints, metrics_routes, routes};

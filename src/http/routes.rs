@@ -1,13 +1,13 @@
 //! The route table, and what unknown paths and wrong methods are answered with.
 
 use actix_web::middleware::from_fn;
-use actix_web::web::{self, ServiceConfig, delete, get, post, put};
+use actix_web::web::{self, ServiceConfig, delete, get, head, post, put};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 
 use super::caller::{authenticate, demand_login};
 use super::{
     auth, conversation_reads, friend_requests, friends, group_members, group_messages, group_requests, groups, health,
-    lookups, private_messages, server_api, sessions, sync, users, ws,
+    lookups, private_messages, server_api, sessions, sync, users, web as chat, ws,
 };
 use crate::error::AppError;
 
@@ -18,6 +18,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/readyz", get().to(health::readyz)))
         .service(at("/metrics", get().to(health::metrics_for_loopback)))
         .service(at("/infra/ws", get().to(ws::open)))
+        .service(at("/", get().to(chat::page)).route(head().to(chat::page)))
+        .service(at("/assets/{path:.*}", get().to(chat::asset)).route(head().to(chat::asset)))
         .service(web::scope("/admin-api/system").configure(system))
         .service(web::scope("/admin-api/im").wrap(from_fn(demand_login)).configure(im))
         .service(web::scope("/api/v1").configure(server))
@@ -159,7 +161,7 @@ async fn wrong_method() -> Result<HttpResponse, AppError> {
 }
 
 /// Code 404 for those who are signed in, 401 for others, who need not know which paths exist.
-async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
+pub(super) async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
     authenticate(&request).await?;
     Err(AppError::NoSuchPath)
 }
