@@ -24,10 +24,10 @@ export function conversationPane(app) {
   const header = h('header', { class: 'bar' },
     iconButton('back', t('back'), () => app.openConversation(null), { class: 'icon-button only-narrow' }),
     picture, h('div', { class: 'titles' }, title, subtitle), info,
-    iconButton('pulse', t('panel'), () => app.togglePanel(), { 'aria-controls': 'panel' }))
+    iconButton('pulse', t('panel'), () => app.togglePanel(), { class: 'icon-button only-narrow', 'aria-controls': 'panel' }))
   const older = h('button', { type: 'button', class: 'link older', onclick: showOlder }, t('older'))
-  const list = h('ol', { class: 'messages', role: 'log', 'aria-live': 'off', 'aria-labelledby': 'conversation-title', onkeydown: move, onfocusin: (event) => activate(event.target.closest('li')) })
-  const scroll = h('div', { class: 'scroll log', onscroll: () => (newest.hidden = isAtEnd()) }, older, list)
+  const list = h('ol', { class: 'messages', onkeydown: move, onfocusin: (event) => activate(event.target.closest('li')) })
+  const scroll = h('div', { class: 'scroll log', role: 'log', 'aria-live': 'off', 'aria-labelledby': 'conversation-title', onscroll: () => (newest.hidden = isAtEnd()) }, older, list)
   const newest = h('button', { type: 'button', class: 'newest', onclick: toEnd }, t('toNewest'))
   const writer = composer(app)
   const pane = h('section', { class: 'conversation', 'aria-labelledby': 'conversation-title' }, header, h('div', { class: 'log-frame' }, scroll, newest), writer.element)
@@ -37,7 +37,8 @@ export function conversationPane(app) {
   let open = null
   let limit = PAGE
   let unreadFrom = 0
-  let hasOlder = true
+  /** Conversations of which the server has older messages than we know; false: it has not. */
+  const hasOlder = new Map()
   const actions = {
     reply: (row) => writer.reply(row),
     recall: (row) => app.try(app.client.recall(open, row.id)),
@@ -56,7 +57,7 @@ export function conversationPane(app) {
     const sticks = isOther || isAtEnd() || app.client.store.drafts(open).some((draft) => draft.createdAt > Date.now() - 300)
     updateHeader()
     const rows = app.client.store.messages(open).filter(isShown)
-    older.hidden = rows.length <= limit && !hasOlder
+    older.hidden = rows.length <= limit && !hasOlder.get(open)
     reconcile(list, items(rows.slice(-limit)), (item) => item.render())
     if (!list.querySelector('li[tabindex="0"]')) activate(list.lastElementChild)
     writer.update()
@@ -69,7 +70,6 @@ export function conversationPane(app) {
   function enter() {
     open = app.open
     limit = PAGE
-    hasOlder = true
     unreadFrom = app.client.store.unread(open) ? app.client.store.readPosition(open) : 0
     list.replaceChildren()
     load()
@@ -77,9 +77,18 @@ export function conversationPane(app) {
 
   function load() {
     const { type } = wire.parseConversation(open)
+    if (!hasOlder.has(open)) findOlder(open)
     if (type === wire.GROUP) return void app.client.loadMembers(target()).catch(() => {})
     app.client.loadPeerRead(target()).catch(() => {})
     app.client.loadFriend(target()).catch(() => {})
+  }
+
+  /** Whether pulls brought all of it: they go back only some weeks. */
+  async function findOlder(conversation) {
+    hasOlder.set(conversation, false)
+    const more = await app.client.loadOlder(conversation, 1).catch(() => true)
+    hasOlder.set(conversation, more)
+    app.update()
   }
 
   /** After a reconnect, or an event about members, what was fetched for the open conversation is stale. */
@@ -143,7 +152,7 @@ export function conversationPane(app) {
       limit += PAGE
       if (app.client.store.messages(open).filter(isShown).length < limit) {
         const more = await app.client.loadOlder(open)
-        if (conversation === open) hasOlder = more
+        hasOlder.set(conversation, more)
       }
     } catch (error) {
       app.notify(errorText(error))

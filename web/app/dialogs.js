@@ -104,7 +104,7 @@ function memberItem(app, groupId, member, me, run) {
   const mayRemove = me && member.userId !== me.userId && me.role < member.role
   const remove = run((api) => api.delete('/im/group/kicking', null, { groupId, memberUserIds: [member.userId] }))
   return h('li', { class: 'item still' },
-    avatar(name, member.userId, member.avatar),
+    avatar(member.nickname ?? name, member.userId, member.avatar),
     h('span', { class: 'item-text' }, h('span', { class: 'item-name' }, name), role ? h('span', { class: 'item-last' }, role) : null),
     mayRemove ? h('button', { type: 'button', class: 'small', 'aria-label': t('removeOf', { name }), onclick: remove }, t('remove')) : null)
 }

@@ -2,7 +2,7 @@
 // when the network is back.
 
 import { NudgeClient } from '../sdk/nudge.js'
-import { language, t } from '../texts.js'
+import { errorText, language, t } from '../texts.js'
 import * as session from './session.js'
 import { chatPage } from './shell.js'
 import { signInPage } from './signin.js'
@@ -35,7 +35,8 @@ async function signOut() {
   try {
     await client.api.signOut()
   } catch (error) {
-    if (error.temporary) return running.page.notify(t('error_0'))
+    // 401: it has ended already.
+    if (error.code !== 401) return running.page.notify(errorText(error))
   }
   session.loginsOf(user).clear()
   await end(user)

@@ -32,12 +32,12 @@ export function conversationName(client, key) {
   return groupName(client.store.group.get(target), target)
 }
 
-/** A round picture: the first letters of the name on a colour of its own, or the user's own picture. */
+/** A round picture: the first letter of the name on a colour of its own, or the user's own picture. */
 export function avatar(name, seed, url) {
   const source = sameOrigin(url)
   if (source) return h('img', { class: 'avatar', src: source, alt: '', loading: 'lazy' })
-  const letters = Array.from(name.trim()).slice(0, /^[a-z]/i.test(name) ? 1 : 2).join('')
-  return h('span', { class: `avatar hue-${seed % HUES}`, 'aria-hidden': 'true' }, letters.toUpperCase())
+  const letter = Array.from(name.trim())[0] ?? ''
+  return h('span', { class: `avatar hue-${seed % HUES}`, 'aria-hidden': 'true' }, letter.toUpperCase())
 }
 
 export function conversationAvatar(client, key) {
@@ -50,7 +50,7 @@ export function conversationAvatar(client, key) {
 
 /** The address, if it is of this server: pictures of others would tell them who looks. */
 export function sameOrigin(url) {
-  if (!url) return null
+  if (typeof url !== 'string' || !url) return null
   try {
     const address = new URL(url, location.href)
     return address.origin === location.origin && address.protocol.startsWith('http') ? address.href : null
@@ -61,6 +61,7 @@ export function sameOrigin(url) {
 
 /** The address, if a browser may open it in a tab of its own. */
 export function openable(url) {
+  if (typeof url !== 'string' || !url) return null
   try {
     const address = new URL(url, location.href)
     return /^https?:$/.test(address.protocol) ? address.href : null

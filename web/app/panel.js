@@ -1,6 +1,7 @@
 // What goes on underneath, for everybody to see: the socket, the last push, the cursors, and what pulls brought that no
 // push had. A button cuts the socket, so that one can watch push stop and pull heal.
 
+import { typeName } from '../sdk/nudge.js'
 import { t } from '../texts.js'
 import { h, iconButton, reconcile, setText } from './dom.js'
 import { secondTime } from './names.js'
@@ -41,23 +42,25 @@ export function panel(app) {
     update()
   }
 
-  client.addEventListener('push', ({ detail }) => note('push', t('panelPush', { type: detail.contentType, id: detail.payload.id ?? '–' })))
+  client.addEventListener('push', ({ detail }) => note('push', t('panelPush', { type: typeName(detail.contentType), id: detail.payload.id ?? '–' })))
   client.addEventListener('pull', ({ detail }) => {
     if (detail.error) note('lost', t('panelPullFailed', { reason: t(`reason_${detail.reason}`) }))
     else note(detail.healed ? 'healed' : 'pull', t('panelPull', { reason: t(`reason_${detail.reason}`), rows: detail.rows, healed: detail.healed }))
   })
-  client.addEventListener('connection', () => note(client.socket.state === 'open' ? 'open' : 'lost', t(`socket_${client.socket.state}`)))
+  client.addEventListener('connection', () => note({ open: 'open', connecting: 'pull' }[client.socket.state] ?? 'lost', t(`socket_${client.socket.state}`)))
 
   function update() {
-    if (!app.isPanelOpen) return
     const { socket, stats, store } = client
+    // Whether everything that was missed before this connection is here.
+    element.dataset.pulled = String(socket.state === 'open' && stats.lastPull?.at >= socket.since)
+    if (!app.isPanelOpen) return
     const wait = Math.max(0, Math.ceil((socket.retryAt - Date.now()) / 1000))
     const isTimed = socket.state === 'waiting' || socket.state === 'held'
     element.dataset.state = socket.state
     setText(cut, socket.state === 'held' ? t('releaseSocket', { n: wait }) : t('cutSocket'))
     cut.disabled = socket.state === 'closed'
     setText(values.socket, t(`socket_${socket.state}`) + (isTimed ? ` · ${wait} s` : ''))
-    setText(values.lastPush, stats.lastPush ? `${secondTime(stats.lastPush.at)} · ${stats.lastPush.type}` : '–')
+    setText(values.lastPush, stats.lastPush ? `${secondTime(stats.lastPush.at)} · ${typeName(stats.lastPush.type)}` : '–')
     setText(values.lastPull, stats.lastPull ? `${secondTime(stats.lastPull.at)} · ${t(`reason_${stats.lastPull.reason}`)}` : '–')
     setText(values.pushes, String(stats.pushes))
     setText(values.healed, String(client.healed))

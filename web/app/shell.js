@@ -32,7 +32,8 @@ class App {
   openConversation(key) {
     const was = this.open
     this.open = key
-    this.update()
+    // At once: what is not shown yet cannot get the focus.
+    this.onUpdate()
     if (key) this.parts.conversation.focusComposer()
     else if (was) document.querySelector(`.list [data-key="${was}"] button`)?.focus()
   }
@@ -111,6 +112,7 @@ export function chatPage(client, session) {
   const filter = h('input', { type: 'search', id: 'filter', placeholder: t('filter'), autocomplete: 'off', oninput: () => { app.filter = filter.value; update() } })
   const side = h('nav', { class: 'pane side', 'aria-label': t('lists') },
     h('header', { class: 'bar' }, picture, h('h1', { class: 'titles' }, me),
+      iconButton('pulse', t('panel'), () => app.togglePanel(), { 'aria-controls': 'panel' }),
       iconButton('plus', t('newGroup'), () => showNewGroup(app)), accountMenu(session)),
     h('div', { class: 'tabs', role: 'tablist', 'aria-label': t('lists'), onkeydown: switchTab }, chatsTab.element, contactsTab.element),
     h('div', { class: 'filter' }, h('label', { class: 'unseen', for: 'filter' }, t('filter')), filter),

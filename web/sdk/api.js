@@ -3,6 +3,8 @@
 const CALL_TIMEOUT_MS = 15_000
 const UPLOAD_TIMEOUT_MS = 120_000
 const UNAUTHENTICATED = 401
+/** There is one; some calls must name it. */
+const TENANT = { 'tenant-id': '1' }
 const WRONG_METHOD = 405
 
 /**
@@ -104,7 +106,7 @@ export class Api {
     const used = this.#tokens?.get()?.accessToken
     if (!used) throw new NudgeError(UNAUTHENTICATED, 'not signed in', false)
     const attempt = (token) => {
-      const headers = { ...request.headers, authorization: `Bearer ${token}` }
+      const headers = { ...request.headers, ...TENANT, authorization: `Bearer ${token}` }
       return this.#execute({ ...request, headers }, url, timeout)
     }
     try {
@@ -128,7 +130,7 @@ export class Api {
     const query = queryString({ refreshToken: known.refreshToken })
     const url = `${this.#base}/admin-api/system/auth/refresh-token${query}`
     try {
-      const login = await this.#execute({ method: 'POST', headers: { 'tenant-id': '1' } }, url, CALL_TIMEOUT_MS)
+      const login = await this.#execute({ method: 'POST', headers: TENANT }, url, CALL_TIMEOUT_MS)
       this.#tokens.set(login)
       return login.accessToken
     } catch (error) {
@@ -139,7 +141,7 @@ export class Api {
 
   /** A call that makes a login. */
   open(path, body) {
-    const headers = { 'content-type': 'application/json', 'tenant-id': '1' }
+    const headers = { 'content-type': 'application/json', ...TENANT }
     const request = { method: 'POST', headers, body: JSON.stringify(body) }
     return this.#execute(request, `${this.#base}/admin-api${path}`, CALL_TIMEOUT_MS)
   }

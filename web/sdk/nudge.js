@@ -70,13 +70,13 @@ export class NudgeClient extends EventTarget {
 
   constructor(options) {
     super()
-    this.#options = { device: 'web', base: '', random: Math.random, ...options }
+    this.#options = { device: 'web', base: '', random: Math.random, backoff, ...options }
     this.api = new Api(this.#options)
     this.store = new Store(this.#options.tokens.get().userId)
     this.#persistence = this.#options.persistence ?? new MemoryPersistence()
     this.socket = new Socket({
       ...(this.#options.WebSocket && { WebSocket: this.#options.WebSocket }),
-      backoff: (attempt) => backoff(attempt, this.#options.random()),
+      backoff: (attempt) => this.#options.backoff(attempt, this.#options.random()),
       url: () => this.api.socketUrl(this.#options.device),
       onOpen: () => this.#opened(),
       onText: (text) => this.#takeIn(text),
@@ -161,7 +161,7 @@ export class NudgeClient extends EventTarget {
       } catch (error) {
         this.#emit('pull', { reason, error })
         if (!error.temporary) return this.#failed(error)
-        await this.#sleep(backoff(attempt, this.#options.random()))
+        await this.#sleep(this.#options.backoff(attempt, this.#options.random()))
       }
     }
   }

@@ -37,6 +37,27 @@ export function conversationKey(type, target) {
   return (type === GROUP ? 'g' : 'p') + target
 }
 
+const NAMES = {
+  [TEXT]: 'TEXT',
+  [IMAGE]: 'IMAGE',
+  [VOICE]: 'VOICE',
+  [VIDEO]: 'VIDEO',
+  [FILE]: 'FILE',
+  [MERGE]: 'MERGE',
+  [CARD]: 'CARD',
+  [FACE]: 'FACE',
+  [MATERIAL]: 'MATERIAL',
+  [RECALL]: 'RECALL',
+  [RECEIPT]: 'RECEIPT',
+  [READ]: 'READ',
+  [TYPING]: 'TYPING'
+}
+
+/** What the documentation calls a type, for people who read logs. */
+export function typeName(type) {
+  return NAMES[type] ?? (type < 1500 ? `FRIEND ${type}` : type < 1600 ? `GROUP ${type}` : String(type))
+}
+
 /** The opposite of {@link conversationKey}. */
 export function parseConversation(key) {
   return { type: key[0] === 'g' ? GROUP : PRIVATE, target: Number(key.slice(1)) }
