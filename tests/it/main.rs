@@ -50,6 +50,7 @@ mod support;
 mod sync;
 mod typing;
 mod unread;
+mod web;
 mod who_may_see;
 mod window;
 mod writer_limits;

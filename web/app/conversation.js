@@ -22,7 +22,7 @@ export function conversationPane(app) {
   const subtitle = h('p', { class: 'subtitle', role: 'status' })
   const info = iconButton('people', t('groupInfo'), () => showGroup(app, target()))
   const header = h('header', { class: 'bar' },
-    iconButton('back', t('back'), () => app.openConversation(null), { class: 'icon-button only-narrow' }),
+    iconButton('back', t('back'), () => history.back(), { class: 'icon-button only-narrow' }),
     picture, h('div', { class: 'titles' }, title, subtitle), info,
     iconButton('pulse', t('panel'), () => app.togglePanel(), { class: 'icon-button only-narrow', 'aria-controls': 'panel' }))
   const older = h('button', { type: 'button', class: 'link older', onclick: showOlder }, t('older'))
@@ -36,7 +36,10 @@ export function conversationPane(app) {
 
   let open = null
   let limit = PAGE
-  let unreadFrom = 0
+  /** The read position when the conversation was opened, if something was unread. */
+  let unreadFrom = null
+  /** For which conversation, connection and state of members it was fetched what is needed while one is open. */
+  let loaded = ''
   /** Conversations of which the server has older messages than we know; false: it has not. */
   const hasOlder = new Map()
   const actions = {
@@ -66,13 +69,11 @@ export function conversationPane(app) {
     if (document.visibilityState === 'visible') readTo(rows)
   }
 
-  /** Another conversation was opened: what is needed only for open ones is fetched now. */
   function enter() {
     open = app.open
     limit = PAGE
-    unreadFrom = app.client.store.unread(open) ? app.client.store.readPosition(open) : 0
+    unreadFrom = app.client.store.unread(open) ? app.client.store.readPosition(open) : null
     list.replaceChildren()
-    load()
   }
 
   function load() {
@@ -91,11 +92,14 @@ export function conversationPane(app) {
     app.update()
   }
 
-  /** After a reconnect, or an event about members, what was fetched for the open conversation is stale. */
+  /** What only an open conversation needs is fetched when it is opened, after a reconnect, and after events about members. */
   function refresh() {
-    if (!open) return
-    const { type } = wire.parseConversation(open)
-    if (type === wire.GROUP ? app.client.store.members(target())?.stale : app.client.store.peerRead(target()) === undefined) load()
+    if (!open) return void (loaded = '')
+    const isGroup = wire.parseConversation(open).type === wire.GROUP
+    const wanted = `${open} ${app.client.socket.opened} ${isGroup ? app.client.store.memberEvents : ''}`
+    if (wanted === loaded) return
+    loaded = wanted
+    load()
   }
 
   function updateHeader() {
@@ -116,7 +120,7 @@ export function conversationPane(app) {
   function items(rows) {
     const all = []
     let before = null
-    let isMarked = unreadFrom === 0
+    let isMarked = unreadFrom === null
     for (const row of rows) {
       if (!before || !isSameDay(before.sendTime, row.sendTime)) {
         const day = dayName(row.sendTime)

@@ -62,7 +62,7 @@ export function draftElement(client, draft) {
 function body(type, content) {
   const address = openable(content.url)
   const own = sameOrigin(content.url)
-  if (type === wire.TEXT) return h('p', { class: 'text', dir: 'auto' }, String(content.content ?? ''))
+  if (type === wire.TEXT) return h('p', { class: 'text', dir: 'auto' }, withLinks(String(content.content ?? '')))
   if ((type === wire.IMAGE || type === wire.FACE) && own) {
     const picture = h('img', { src: own, alt: String(content.name ?? '') || t('kindImage'), loading: 'lazy', class: 'picture' })
     return h('a', { href: own, target: '_blank', rel: 'noopener noreferrer', tabindex: -1 }, picture)
@@ -75,6 +75,14 @@ function body(type, content) {
     return h('a', { href: address, target: '_blank', rel: 'noopener noreferrer', class: 'file', tabindex: -1 }, icon('file'), `${label}${size}`)
   }
   return h('p', { class: contentIsKnown(type) ? 'text' : 'text unknown' }, label)
+}
+
+/** The text, its addresses as links. */
+function withLinks(text) {
+  return text.split(/(https?:\/\/[^\s<>"']*[^\s<>"'.,;:!?)\]])/).map((part, index) => {
+    const address = index % 2 ? openable(part) : null
+    return address ? h('a', { href: address, target: '_blank', rel: 'noopener noreferrer', tabindex: -1 }, part) : part
+  })
 }
 
 function contentIsKnown(type) {

@@ -43,7 +43,8 @@ export function avatar(name, seed, url) {
 export function conversationAvatar(client, key) {
   const { type, target } = parseConversation(key)
   const url = type === PRIVATE ? client.store.friend.get(target)?.avatar : client.store.group.get(target)?.avatar
-  const picture = avatar(conversationName(client, key), target, url)
+  // Another colour than that of the user with the same number.
+  const picture = avatar(conversationName(client, key), type === PRIVATE ? target : target + 4, url)
   if (type !== PRIVATE) picture.classList.add('of-group')
   return picture
 }

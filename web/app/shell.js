@@ -32,6 +32,8 @@ class App {
   openConversation(key) {
     const was = this.open
     this.open = key
+    // So that “back” goes to the list, as phones lead one to expect.
+    if (key && !was) history.pushState(null, '')
     // At once: what is not shown yet cannot get the focus.
     this.onUpdate()
     if (key) this.parts.conversation.focusComposer()
@@ -163,6 +165,8 @@ export function chatPage(client, session) {
     facts.update()
   }
 
+  const goBack = () => app.open && app.openConversation(null)
+  addEventListener('popstate', goBack)
   const listeners = {
     change: () => app.update(),
     connection: () => app.update(),
@@ -192,6 +196,7 @@ export function chatPage(client, session) {
     notify: (text) => app.notify(text),
     stop() {
       clearInterval(ticks)
+      removeEventListener('popstate', goBack)
       for (const [name, listener] of Object.entries(listeners)) client.removeEventListener(name, listener)
     }
   }
