@@ -24,6 +24,7 @@ mod server_api;
 mod sessions;
 mod sync;
 mod users;
+mod web;
 mod words;
 mod ws;
 

@@ -8,7 +8,7 @@ use super::caller::{authenticate, demand_login};
 use super::manager::MANAGER;
 use super::{
     auth, conversation_reads, file_answers, files, friend_requests, friends, group_members, group_messages,
-    group_requests, groups, health, lookups, private_messages, server_api, sessions, sync, users, ws,
+    group_requests, groups, health, lookups, private_messages, server_api, sessions, sync, users, web as chat, ws,
 };
 use crate::error::AppError;
 
@@ -19,6 +19,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/readyz", get().to(health::readyz)))
         .service(at("/metrics", get().to(health::metrics_for_loopback)))
         .service(at("/infra/ws", get().to(ws::open)))
+        .service(at("/", get().to(chat::page)).route(head().to(chat::page)))
+        .service(at("/assets/{path:.*}", get().to(chat::asset)).route(head().to(chat::asset)))
         .service(web::scope("/admin-api/system").configure(system))
         .service(web::scope("/admin-api/im").wrap(from_fn(demand_login)).configure(im))
         .service(web::scope("/admin-api/infra/file").configure(file_bytes).configure(file_records))
@@ -179,7 +181,7 @@ async fn wrong_method() -> Result<HttpResponse, AppError> {
 }
 
 /// Code 404 for those who are signed in, 401 for others, who need not know which paths exist.
-async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
+pub(super) async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
     authenticate(&request).await?;
     Err(AppError::NoSuchPath)
 }

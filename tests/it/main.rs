@@ -59,6 +59,7 @@ mod support;
 mod sync;
 mod typing;
 mod unread;
+mod web;
 mod who_may_see;
 mod window;
 mod writer_limits;
