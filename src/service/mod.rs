@@ -15,6 +15,7 @@ pub mod run;
 pub mod server_api;
 mod store;
 pub mod sync;
+pub mod token_cache;
 pub mod tokens;
 mod tx;
 pub mod unread;

@@ -18,6 +18,7 @@ use crate::health::Health;
 use crate::protocol::close::CloseReason;
 use crate::service::member_cache::MemberCache;
 use crate::service::run::{self, RunCommand};
+use crate::service::token_cache::TokenCache;
 use crate::service::{Locks, Outbox, Tx};
 
 /// Longest pause between two attempts to reach the database.
@@ -46,6 +47,7 @@ pub struct Writer {
     pub db: Option<Db>,
     /// Who is in which group; emptied whenever a transaction did not commit.
     pub members: MemberCache,
+    pub tokens: TokenCache,
 }
 
 /// Why a batch did not commit, or did not certainly commit.
@@ -110,8 +112,9 @@ impl Writer {
         }
     }
 
-    /// After the commit: notifications first, then the answers.
+    /// After the commit: revoked tokens are forgotten, notifications leave, and then the answers.
     fn conclude(&self, entries: Vec<Entry>, outbox: Outbox) {
+        self.tokens.forget(&outbox.users_with_revoked_tokens());
         if !outbox.notifications.is_empty() && self.registry.notify(outbox.notifications).is_err() {
             warn!("the registry cannot take a batch of notifications: all sessions must resync");
             self.registry.resync_all();
