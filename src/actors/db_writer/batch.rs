@@ -104,7 +104,7 @@ impl Writer {
             Err(error) => {
                 self.members.clear();
                 // The writer's row may have been written outside of the transaction, so it must not be asked.
-                if is_savepoint_gone(&error) {
+                if Db::is_transaction_gone(&error) {
                     return Err(Failure::NotCommitted(error));
                 }
                 Err(Failure::Unknown(error, outbox))
@@ -250,11 +250,6 @@ async fn last_batch(db: &mut Db, row: &str) -> QueryResult<i64> {
     let number = sequence::lock_writer(db, row).await?;
     db.rollback().await?;
     Ok(number)
-}
-
-/// Whether the proof before COMMIT failed. Each of the databases names what it misses, and COMMIT was not reached.
-fn is_savepoint_gone(error: &Error) -> bool {
-    matches!(error, Error::DatabaseError(_, about) if about.message().to_lowercase().contains("savepoint"))
 }
 
 /// Waits for the end of a batch or of its commit. Meanwhile a silent database makes the server not ready.
