@@ -16,6 +16,7 @@ pub mod friends;
 pub mod groups;
 pub mod jumping;
 pub mod line;
+pub mod operators;
 pub mod ports;
 pub mod process;
 pub mod raw;
