@@ -52,6 +52,7 @@ mod repeats;
 mod schema;
 mod sensitive_words;
 mod server_api;
+mod statistics;
 mod story;
 mod support;
 mod sync;
