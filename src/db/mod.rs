@@ -23,6 +23,7 @@ pub mod private_messages;
 pub mod schema;
 pub mod sensitive_words;
 pub mod sequence;
+pub mod statistics;
 pub mod tokens;
 pub mod unread;
 pub mod users;
