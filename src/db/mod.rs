@@ -6,6 +6,7 @@
 
 pub mod connect;
 pub mod conversation_reads;
+pub mod files;
 pub mod friend_requests;
 pub mod friends;
 pub mod group_members;
@@ -14,6 +15,8 @@ pub mod group_requests;
 pub mod group_spans;
 pub mod groups;
 pub mod migrate;
+pub mod page;
+pub mod permissions;
 pub mod private_messages;
 pub mod schema;
 pub mod sequence;

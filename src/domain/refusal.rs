@@ -19,6 +19,10 @@ pub enum Refusal {
     WrongOldPassword,
     #[error("tenant does not exist")]
     TenantNotFound,
+    #[error("file does not exist")]
+    FileNotFound,
+    #[error("file name or directory is not valid")]
+    FileNameInvalid,
     #[error("message does not exist")]
     MessageNotFound,
     #[error("only your own messages can be recalled")]
@@ -127,6 +131,8 @@ impl Refusal {
             Refusal::AccountDisabled => 1_002_000_001,
             Refusal::UsernameTaken => 1_002_003_000,
             Refusal::UserNotFound => 1_002_003_003,
+            Refusal::FileNotFound => 1_001_003_001,
+            Refusal::FileNameInvalid => 1_001_003_003,
             Refusal::WrongOldPassword => 1_002_003_005,
             Refusal::UserDisabled(_) => 1_002_003_006,
             Refusal::RegistrationClosed => 1_002_003_011,
@@ -194,6 +200,8 @@ impl Refusal {
             Refusal::UserDisabled(String::new()),
             Refusal::WrongOldPassword,
             Refusal::TenantNotFound,
+            Refusal::FileNotFound,
+            Refusal::FileNameInvalid,
             Refusal::MessageNotFound,
             Refusal::RecallDenied,
             Refusal::AlreadyRecalled,

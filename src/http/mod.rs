@@ -3,6 +3,8 @@
 mod auth;
 mod caller;
 mod conversation_reads;
+mod file_answers;
+mod files;
 mod friend_requests;
 mod friends;
 mod group_members;
@@ -13,6 +15,8 @@ mod health;
 mod input;
 mod limits;
 mod lookups;
+mod manager;
+mod permission;
 mod private_messages;
 mod response;
 mod routes;
@@ -28,6 +32,7 @@ pub use routes::{im_endpoints, metrics_routes, routes};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use self::files::Uploads;
 use self::limits::{EventCounter, PasswordWorkers};
 use crate::actors::Registry;
 use crate::actors::db_reader::DbReaders;
@@ -37,6 +42,7 @@ use crate::config::Config;
 use crate::domain::ids::{GroupId, UserId};
 use crate::health::Health;
 use crate::service::pull_window::PullWindow;
+use crate::storage::FileStore;
 
 /// A pair of users is told of typing at most once in this time, milliseconds.
 const TYPING_INTERVAL_MS: i64 = 1_000;
@@ -47,8 +53,11 @@ pub struct AppState {
     pub clock: Clock,
     pub writer: DbWriter,
     pub readers: DbReaders,
+    /// For what operators look through.
+    pub manager_readers: DbReaders,
     pub registry: Registry,
     pub health: Health,
+    uploads: Uploads,
     private_window: Arc<PullWindow>,
     group_window: Arc<PullWindow>,
     passwords: PasswordWorkers,
@@ -58,23 +67,31 @@ pub struct AppState {
     group_typing: EventCounter<(UserId, GroupId)>,
 }
 
+/// The running parts of a server.
+pub struct Parts {
+    pub clock: Clock,
+    pub writer: DbWriter,
+    pub readers: DbReaders,
+    pub manager_readers: DbReaders,
+    pub registry: Registry,
+    pub health: Health,
+    pub files: FileStore,
+}
+
 impl AppState {
-    pub fn new(
-        config: Config,
-        clock: Clock,
-        writer: DbWriter,
-        readers: DbReaders,
-        registry: Registry,
-        health: Health,
-    ) -> AppState {
+    pub fn new(config: Config, parts: Parts) -> AppState {
+        let Parts { clock, writer, readers, manager_readers, registry, health, files } = parts;
         let window_ms = i64::try_from(config.auth.failure_window_s).unwrap_or(i64::MAX).saturating_mul(1_000);
+        let uploads = Uploads::new(files, config.files.max_uploads);
         AppState {
             config,
             clock,
             writer,
             readers,
+            manager_readers,
             registry,
             health,
+            uploads,
             private_window: Arc::new(PullWindow::private()),
             group_window: Arc::new(PullWindow::group()),
             passwords: PasswordWorkers::default(),
@@ -83,5 +100,10 @@ impl AppState {
             typing: EventCounter::new(TYPING_INTERVAL_MS),
             group_typing: EventCounter::new(TYPING_INTERVAL_MS),
         }
+    }
+
+    /// Minutes east of UTC of the zone in which operators see and write times.
+    fn utc_offset(&self) -> i64 {
+        i64::from(self.config.manager.utc_offset_minutes)
     }
 }

@@ -5,9 +5,10 @@ use actix_web::web::{self, ServiceConfig, delete, get, head, post, put};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 
 use super::caller::{authenticate, demand_login};
+use super::manager::MANAGER;
 use super::{
-    auth, conversation_reads, friend_requests, friends, group_members, group_messages, group_requests, groups, health,
-    lookups, private_messages, server_api, sessions, sync, users, web as chat, ws,
+    auth, conversation_reads, file_answers, files, friend_requests, friends, group_members, group_messages,
+    group_requests, groups, health, lookups, private_messages, server_api, sessions, sync, users, web as chat, ws,
 };
 use crate::error::AppError;
 
@@ -22,6 +23,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/assets/{path:.*}", get().to(chat::asset)).route(head().to(chat::asset)))
         .service(web::scope("/admin-api/system").configure(system))
         .service(web::scope("/admin-api/im").wrap(from_fn(demand_login)).configure(im))
+        .service(web::scope("/admin-api/infra/file").configure(file_bytes).configure(file_records))
         .service(web::scope("/api/v1").configure(server))
         .default_service(web::to(unknown_path));
 }
@@ -41,6 +43,20 @@ fn system(config: &mut ServiceConfig) {
         .service(at("/tenant/get-id-by-name", get().to(lookups::tenant_id_by_name)))
         .service(at("/tenant/simple-list", get().to(lookups::tenants)))
         .service(web::scope("").wrap(from_fn(demand_login)).configure(signed_in));
+}
+
+/// What of `/admin-api/infra/file` is no JSON.
+fn file_bytes(config: &mut ServiceConfig) {
+    let download = web::resource("/{config}/get/{path:.*}")
+        .route(get().to(file_answers::download))
+        .route(head().to(file_answers::download))
+        .default_service(web::to(wrong_method));
+    config.service(download).service(at("/upload", post().to(files::upload)));
+}
+
+/// What else `/admin-api/infra/file` has.
+fn file_records(config: &mut ServiceConfig) {
+    config.service(at("/presigned-url", get().to(files::presign))).service(at("/create", post().to(files::create)));
 }
 
 /// What else `/admin-api/system` has, for those who are signed in.
@@ -135,12 +151,16 @@ const IM: &[Endpoint] = endpoints! {
 
 /// Method and path of everything below `/admin-api/im`, so that a test can ask of each what it shows to whom.
 pub fn im_endpoints() -> impl Iterator<Item = (&'static str, &'static str)> {
-    IM.iter().map(|endpoint| (endpoint.method, endpoint.path))
+    let manager = MANAGER.iter().map(|endpoint| (endpoint.method, endpoint.path));
+    IM.iter().map(|endpoint| (endpoint.method, endpoint.path)).chain(manager)
 }
 
 fn im(config: &mut ServiceConfig) {
     for endpoint in IM {
         config.service(at(endpoint.path, (endpoint.route)()));
+    }
+    for endpoint in MANAGER {
+        config.service(at(endpoint.path, endpoint.guarded()));
     }
 }
 

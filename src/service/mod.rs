@@ -3,12 +3,15 @@
 
 pub mod accounts;
 pub mod conversation_reads;
+pub mod files;
 pub mod friend_requests;
 pub mod friends;
 pub mod group_messages;
 pub mod group_requests;
 pub mod groups;
+pub mod manager;
 pub mod member_cache;
+pub mod permissions;
 pub mod private_messages;
 pub mod pull_window;
 pub mod run;

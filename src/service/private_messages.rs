@@ -45,6 +45,13 @@ async fn present(db: &mut Db, rows: Vec<PrivateMessageRow>) -> QueryResult<Vec<P
     Ok(rows.into_iter().map(|row| present_row(row, &positions)).collect())
 }
 
+/// As [`present`], with the content of recalled messages: for operators.
+pub(super) async fn present_whole(db: &mut Db, rows: Vec<PrivateMessageRow>) -> QueryResult<Vec<PrivateMessage>> {
+    let contents: Vec<String> = rows.iter().map(|row| row.content.clone()).collect();
+    let messages = present(db, rows).await?.into_iter();
+    Ok(messages.zip(contents).map(|(message, content)| PrivateMessage { content, ..message }).collect())
+}
+
 fn present_row(row: PrivateMessageRow, positions: &Positions) -> PrivateMessage {
     let key = PositionKey { user: row.receiver_id, conversation_type: PRIVATE, target: row.sender_id.0 };
     let is_read = positions.get(&key).is_some_and(|position| *position >= row.id);

@@ -48,10 +48,7 @@ pub async fn play(world: &mut World, seed: u64, log: &Log) {
         for verb in &verbs {
             calls.push(verb.call(request_of(&mut world.tables, verb).await));
         }
-        let people = &people;
-        let answers = calls
-            .into_iter()
-            .map(|call| async move { people[&call.by].call(call.method, &call.path, call.body).await });
+        let answers = calls.into_iter().map(|call| world.call(&people, call));
         for (verb, answer) in verbs.into_iter().zip(join_all(answers).await) {
             let code = code_of(&answer);
             log.borrow_mut().push(format!("{verb:?}: {code}"));
@@ -106,6 +103,7 @@ async fn known(world: &mut World, before: [i64; 2], users: Vec<i64>) -> Known {
         friend_requests: friend_requests.filter(|row| users.contains(&row.0)).collect(),
         join_requests: join_requests.filter(|row| users.contains(&row.1)).collect(),
         users,
+        operator: world.operator.id,
         private: private.iter().map(|row| (row.id, row.sender, row.target)).collect(),
         group_messages: group.iter().map(|row| (row.id, row.target, row.sender)).collect(),
         texts: private_texts.chain(group_texts).collect(),

@@ -2,6 +2,7 @@
 //!
 //! People are made through the server API, because hashing a password takes longer than most tests.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -78,14 +79,8 @@ impl TestApp {
 
     /// Whoever bears a token, for opening sockets with it.
     pub fn guest(&self, token: &str) -> Person {
-        Person {
-            id: 0,
-            external_id: String::new(),
-            access_token: token.to_owned(),
-            refresh_token: token.to_owned(),
-            base: self.base.clone(),
-            http: self.http.clone(),
-        }
+        let login = json!({"userId": 0, "accessToken": token, "refreshToken": token});
+        Person::with_login(&self.http, &self.base, &login)
     }
 
     /// Two people who are friends.
@@ -103,6 +98,10 @@ pub async fn start_server(url: &str, setup: Setup) -> Server {
     config.database_url = Some(url.to_owned().into());
     config.api_key = Some(API_KEY.to_owned().into());
     config.workers = 1;
+    if config.data_dir == Config::default().data_dir {
+        // Only uploads go there, under names that nobody shares.
+        config.data_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("data");
+    }
     config.websocket.shutdown_window_ms = 10;
     let seams = Seams { clock: setup.clock, read_hook: setup.read_hook };
     Server::start(config, seams).await.unwrap()
@@ -151,14 +150,22 @@ impl Person {
     pub async fn sign_in_all(http: &reqwest::Client, base: &str, external_ids: &[String]) -> Vec<Person> {
         let tokens = server_api(http, base, "/tokens", json!({"externalIds": external_ids})).await;
         let person = |(tokens, external_id): (&Value, &String)| Person {
-            id: tokens["userId"].as_i64().unwrap(),
             external_id: external_id.clone(),
-            access_token: tokens["accessToken"].as_str().unwrap().to_owned(),
-            refresh_token: tokens["refreshToken"].as_str().unwrap().to_owned(),
-            base: base.to_owned(),
-            http: http.clone(),
+            ..Self::with_login(http, base, tokens)
         };
         tokens.as_array().unwrap().iter().zip(external_ids).map(person).collect()
+    }
+
+    /// Whoever has just signed in: the answer to that.
+    pub fn with_login(http: &reqwest::Client, base: &str, login: &Value) -> Person {
+        Person {
+            id: login["userId"].as_i64().unwrap(),
+            external_id: String::new(),
+            access_token: login["accessToken"].as_str().unwrap().to_owned(),
+            refresh_token: login["refreshToken"].as_str().unwrap().to_owned(),
+            base: base.to_owned(),
+            http: http.clone(),
+        }
     }
 
     /// The same person, with a new login.

@@ -13,6 +13,7 @@ pub mod devices;
 pub mod direct;
 pub mod friends;
 pub mod groups;
+pub mod operators;
 pub mod ports;
 pub mod process;
 pub mod raw;

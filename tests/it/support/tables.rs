@@ -6,10 +6,11 @@ use nudge::db::connect::{Role, Source};
 use nudge::db::{Db, RunQueryDsl};
 
 /// Tables that hold what people have; counters and writers are not among them.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 14] = [
     "system_users",
     "system_oauth2_refresh_token",
     "system_oauth2_access_token",
+    "system_user_permission",
     "im_friend",
     "im_friend_request",
     "im_private_message",
@@ -19,6 +20,7 @@ pub const TABLES: [&str; 12] = [
     "im_group_member_span",
     "im_group_message",
     "im_group_request",
+    "infra_file",
 ];
 
 /// A connection beside those of the server.
