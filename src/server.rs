@@ -112,7 +112,8 @@ impl Server {
         &self.state
     }
 
-    /// Stops in order: not ready; sessions closed over the window; requests finished; commands finished.
+    /// Stops in order: not ready; sessions closed over the window; requests finished; what devices have confirmed
+    /// written; commands finished.
     pub async fn stop(self) {
         info!("stopping");
         self.state.health.set_stopping();
@@ -122,6 +123,7 @@ impl Server {
         for http in self.http {
             http.stop(true).await;
         }
+        self.state.replays.flush().await;
         self.state.writer.drain().await;
         info!("stopped");
     }

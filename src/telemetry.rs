@@ -1,5 +1,6 @@
 //! Logs (`tracing`) and metrics (Prometheus). Never a token, a query string or the text of a message.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
@@ -8,8 +9,12 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing::Span;
 use tracing::field::Empty;
-use tracing_actix_web::{DefaultRootSpanBuilder, RequestId, RootSpanBuilder};
+use tracing::span::Record;
+use tracing_actix_web::{RequestId, RootSpanBuilder};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::FormattedFields;
+use tracing_subscriber::fmt::format::{FormatFields, JsonFields, Writer};
 
 use crate::process;
 
@@ -26,8 +31,37 @@ pub fn init_logs() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start in one process keeps the first one's.
-    let _ =
-        if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().with_span_list(false).try_init() };
+    let _ = if std::io::stderr().is_terminal() {
+        logs.try_init()
+    } else {
+        logs.json().with_span_list(false).fmt_fields(AppendedJson(JsonFields::new())).try_init()
+    };
+}
+
+/// The fields of a span as JSON. The library's own formatter parses its text anew for every field that is recorded later,
+/// and every request records its user.
+struct AppendedJson(JsonFields);
+
+impl<'writer> FormatFields<'writer> for AppendedJson {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {
+        self.0.format_fields(writer, fields)
+    }
+
+    /// Of a field that is recorded twice the last value counts, as whoever reads the text takes it.
+    fn add_fields(&self, current: &'writer mut FormattedFields<Self>, fields: &Record<'_>) -> fmt::Result {
+        let mut added = String::new();
+        self.0.format_fields(Writer::new(&mut added), fields)?;
+        match (current.fields.strip_suffix('}'), added.strip_prefix('{')) {
+            (Some(known), Some(more)) if known.len() > 1 && more.len() > 1 => {
+                current.fields.truncate(known.len());
+                current.fields.push(',');
+                current.fields.push_str(more);
+            }
+            _ if added.len() > 2 => current.fields = added,
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// Starts collecting metrics, once for the process.
@@ -81,21 +115,60 @@ impl RootSpanBuilder for RequestSpan {
     fn on_request_start(request: &ServiceRequest) -> Span {
         use actix_web::HttpMessage;
         let id = request.extensions().get::<RequestId>().copied();
-        let id = id.map(|id| id.to_string()).unwrap_or_default();
         tracing::info_span!(
             "request",
-            request_id = %id,
+            request_id = id.map(tracing::field::display),
             http.method = %request.method(),
             http.path = %request.path(),
             user.id = Empty,
-            http.status_code = Empty,
-            exception.message = Empty,
-            exception.details = Empty,
-            otel.status_code = Empty,
         )
     }
 
-    fn on_request_end<B: MessageBody>(span: Span, outcome: &Result<ServiceResponse<B>, actix_web::Error>) {
-        DefaultRootSpanBuilder::on_request_end(span, outcome);
+    /// No line is written once the outcome is known: what failed has been logged where it was translated.
+    fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, actix_web::Error>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn fields_that_are_recorded_later_are_in_the_lines() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let logs = tracing_subscriber::fmt().json().with_span_list(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(logs.fmt_fields(AppendedJson(JsonFields::new())).finish(), || {
+            for span in
+                [tracing::info_span!("with", a = 1, b = Empty, c = Empty), tracing::info_span!("without", b = Empty)]
+            {
+                span.record("b", "two \" }");
+                span.record("b", "three");
+                span.in_scope(|| tracing::info!("hello"));
+            }
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let spans: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["span"].clone()).collect();
+        let expected = [
+            serde_json::json!({"name": "with", "a": 1, "b": "three"}),
+            serde_json::json!({"name": "without", "b": "three"}),
+        ];
+        assert_eq!(spans, expected);
     }
 }

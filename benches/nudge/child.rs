@@ -1,7 +1,8 @@
 //! The servers under measurement, each in a process of its own: the whole of Nudge, or a raw tokio sender.
 //!
-//! This program starts itself with the arguments `child nudge <database URL> <users>`, `child group <database URL>` or
-//! `child raw <users>`. The child prints its address, and for every byte on its standard input pushes one notification
+//! This program starts itself with the arguments `child nudge <database URL> <users>`, `child single <database URL>`
+//! (one command a transaction), `child beating <database URL>` (with the heartbeat of the defaults),
+//! `child group <database URL>` or `child raw <users>`. The child prints its address, and for every byte on its standard input pushes one notification
 //! to all users (`group`: sends a message to the group 1, as its owner, the user 1). It ends with its input.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,6 +20,7 @@ use nudge::protocol::frame::{Frame, FrameClass, Notification, Stream};
 use nudge::protocol::payload::PrivateMessageBody;
 use nudge::server::{Seams, Server};
 use nudge::service::group_messages::GroupDraft;
+use nudge::telemetry;
 
 use crate::{machine, raw_server};
 
@@ -66,14 +68,20 @@ impl Drop for ServerChild {
 /// Plays a server until standard input ends.
 pub fn serve(kind: &str, arguments: &[&str]) -> anyhow::Result<()> {
     match (kind, arguments) {
-        ("nudge", [url, users]) => actix_web::rt::System::new().block_on(serve_nudge(url, users.parse()?)),
+        ("nudge", [url, users]) => actix_web::rt::System::new().block_on(serve_nudge(url, users.parse()?, |_| {})),
+        ("single", [url]) => {
+            actix_web::rt::System::new().block_on(serve_nudge(url, 1, |config| config.writer.max_batch = 1))
+        }
+        ("beating", [url]) => actix_web::rt::System::new().block_on(serve_nudge(url, 1, |config| {
+            config.websocket.ping_interval_ms = Config::default().websocket.ping_interval_ms;
+        })),
         ("group", [url]) => actix_web::rt::System::new().block_on(serve_group(url)),
         ("raw", [users]) => raw_server::serve(users.parse()?),
         _ => bail!("unknown child: {kind} {arguments:?}"),
     }
 }
 
-async fn start_nudge(url: &str) -> anyhow::Result<Server> {
+async fn start_nudge(url: &str, adjust: impl FnOnce(&mut Config)) -> anyhow::Result<Server> {
     let mut config = Config {
         listen: "127.0.0.1:0".parse()?,
         database_url: Some(url.to_owned().into()),
@@ -81,13 +89,16 @@ async fn start_nudge(url: &str) -> anyhow::Result<Server> {
         workers: 1,
         ..Config::default()
     };
+    // Spans cost something even where no line is written.
+    telemetry::init_logs();
     // No heartbeat while it is measured: the clients do not answer it.
     config.websocket.ping_interval_ms = 3_600_000;
+    adjust(&mut config);
     Server::start(config, Seams::default()).await
 }
 
-async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
-    let server = start_nudge(url).await?;
+async fn serve_nudge(url: &str, users: i64, adjust: impl FnOnce(&mut Config)) -> anyhow::Result<()> {
+    let server = start_nudge(url, adjust).await?;
     let registry = server.state().registry.clone();
     let receivers: Arc<[UserId]> = (1..=users).map(UserId).collect();
     announce(server.address())?;
@@ -103,7 +114,7 @@ async fn serve_nudge(url: &str, users: i64) -> anyhow::Result<()> {
 }
 
 async fn serve_group(url: &str) -> anyhow::Result<()> {
-    let server = start_nudge(url).await?;
+    let server = start_nudge(url, |_| {}).await?;
     let writer = server.state().writer.clone();
     announce(server.address())?;
     let runtime = tokio::runtime::Handle::current();

@@ -1,18 +1,12 @@
 //! Group sends through HTTP against private sends through HTTP, in the same server process.
 
-use std::cell::RefCell;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use nudge::db::connect::Role;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use crate::child::{CONTENT, ServerChild};
+use crate::callers::{Kind, send_for};
+use crate::child::ServerChild;
 use crate::databases::{self, Database};
-use crate::pull::quantile;
 use crate::{machine, people};
 
 const GROUPS: i64 = 4;
@@ -26,20 +20,6 @@ const ROUNDS: usize = 3;
 const WARM_UP: Duration = Duration::from_millis(500);
 const TIME: Duration = Duration::from_secs(3);
 const CLIENT_CORE: usize = 1;
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Private,
-    Group,
-}
-
-/// One timed stretch.
-struct Stretch {
-    per_second: f64,
-    server_cpu_us: f64,
-    p50_ms: f64,
-    p99_ms: f64,
-}
 
 pub async fn measure() -> anyhow::Result<()> {
     let senders = GROUPS * SENDERS;
@@ -91,8 +71,8 @@ async fn compare(database: &Database) -> anyhow::Result<()> {
     let mut stretches = [Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
         for ((_, kind), stretches) in kinds.iter().zip(&mut stretches) {
-            send_for(&server, *kind, WARM_UP).await?;
-            stretches.push(send_for(&server, *kind, TIME).await?);
+            send_for(&server, *kind, targets(*kind), WARM_UP).await?;
+            stretches.push(send_for(&server, *kind, targets(*kind), TIME).await?);
         }
     }
     let mut rates = Vec::new();
@@ -115,96 +95,10 @@ async fn compare(database: &Database) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets all senders send for a while.
-async fn send_for(server: &ServerChild, kind: Kind, time: Duration) -> anyhow::Result<Stretch> {
-    let latencies = Rc::new(RefCell::new(Vec::new()));
-    let cpu_before = machine::cpu(server.id())?;
-    let began = Instant::now();
-    let senders: Vec<_> = senders()
-        .map(|(sender, friends)| {
-            let targets: Vec<i64> = match kind {
-                Kind::Private => friends.collect(),
-                Kind::Group => vec![(sender - 1) / MEMBERS + 1],
-            };
-            actix_web::rt::spawn(send_until(server.address, kind, sender, targets, began + time, latencies.clone()))
-        })
-        .collect();
-    for sender in senders {
-        sender.await??;
-    }
-    let elapsed = began.elapsed();
-    let cpu = machine::cpu(server.id())?.saturating_sub(cpu_before);
-    let mut latencies = latencies.take();
-    let count = latencies.len() as f64;
-    Ok(Stretch {
-        per_second: count / elapsed.as_secs_f64(),
-        server_cpu_us: cpu.as_secs_f64() * 1e6 / count,
-        p50_ms: quantile(&mut latencies, 0.5).as_secs_f64() * 1e3,
-        p99_ms: quantile(&mut latencies, 0.99).as_secs_f64() * 1e3,
+/// Each sender with the users or the group that he writes to.
+fn targets(kind: Kind) -> impl Iterator<Item = (i64, Vec<i64>)> {
+    senders().map(move |(sender, friends)| match kind {
+        Kind::Private => (sender, friends.collect()),
+        Kind::Group => (sender, vec![(sender - 1) / MEMBERS + 1]),
     })
-}
-
-async fn send_until(
-    address: SocketAddr,
-    kind: Kind,
-    sender: i64,
-    targets: Vec<i64>,
-    end: Instant,
-    latencies: Rc<RefCell<Vec<Duration>>>,
-) -> anyhow::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    let mut answer = Vec::with_capacity(16 << 10);
-    for target in targets.iter().cycle() {
-        if Instant::now() >= end {
-            break;
-        }
-        let request = request(kind, sender, *target)?;
-        let began = Instant::now();
-        stream.write_all(request.as_bytes()).await?;
-        read_answer(&mut stream, &mut answer).await?;
-        latencies.borrow_mut().push(began.elapsed());
-    }
-    Ok(())
-}
-
-fn request(kind: Kind, sender: i64, target: i64) -> anyhow::Result<String> {
-    let (path, field) = match kind {
-        Kind::Private => ("private", "receiverId"),
-        Kind::Group => ("group", "groupId"),
-    };
-    let id = format!("{:032x}", rand::random::<u128>());
-    let content = serde_json::to_string(CONTENT)?;
-    let body = format!(r#"{{"clientMessageId":"{id}","{field}":{target},"type":101,"content":{content}}}"#);
-    Ok(format!(
-        "POST /admin-api/im/message/{path}/send HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        people::access_token(sender),
-        body.len()
-    ))
-}
-
-/// Reads one answer, which must be a success.
-async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> anyhow::Result<()> {
-    answer.clear();
-    let mut length = None;
-    loop {
-        ensure!(stream.read_buf(answer).await? > 0, "the server hung up");
-        if length.is_none()
-            && let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")
-        {
-            length = Some(end + 4 + content_length(&answer[..end])?);
-        }
-        if length.is_some_and(|length| answer.len() >= length) {
-            let text = std::str::from_utf8(answer)?;
-            ensure!(text.contains(r#""code":0,"#), "refused: {text}");
-            return Ok(());
-        }
-    }
-}
-
-fn content_length(head: &[u8]) -> anyhow::Result<usize> {
-    let head = std::str::from_utf8(head)?.to_ascii_lowercase();
-    let (_, tail) = head.split_once("content-length: ").context("no length")?;
-    Ok(tail.lines().next().unwrap_or_default().trim().parse()?)
 }

@@ -6,11 +6,14 @@
 //! baseline in the same run, because the speed of a shared machine changes from minute to minute.
 #![allow(clippy::indexing_slicing)]
 
+mod callers;
 mod child;
 mod databases;
 mod fanout;
 mod group_pull;
 mod group_sends;
+mod http_sends;
+mod idle;
 mod large_group;
 mod machine;
 mod memory;
@@ -25,7 +28,8 @@ mod writer;
 use anyhow::bail;
 
 /// What can be measured.
-const ALL: [&str; 7] = ["writer", "fanout", "memory", "pull", "group-sends", "group-pull", "large-group"];
+const ALL: [&str; 9] =
+    ["writer", "http-sends", "fanout", "memory", "idle", "pull", "group-sends", "group-pull", "large-group"];
 
 fn main() -> anyhow::Result<()> {
     // `cargo bench` adds `--bench`.
@@ -41,6 +45,8 @@ fn main() -> anyhow::Result<()> {
             println!("\n== {name}; load {}", machine::load());
             match name {
                 "writer" => writer::measure().await?,
+                "http-sends" => http_sends::measure().await?,
+                "idle" => idle::measure().await?,
                 "fanout" => fanout::measure().await?,
                 "memory" => memory::measure().await?,
                 "pull" => pull::measure().await?,

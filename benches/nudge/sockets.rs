@@ -108,7 +108,8 @@ impl Crowd {
     }
 }
 
-async fn open(address: SocketAddr, user: i64) -> anyhow::Result<TcpStream> {
+/// Opens the socket of a user.
+pub async fn open(address: SocketAddr, user: i64) -> anyhow::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!(
         "GET /infra/ws?token={} HTTP/1.1\r\nHost: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\

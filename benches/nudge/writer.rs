@@ -164,7 +164,7 @@ async fn show_statements(writer: &DbWriter) -> anyhow::Result<()> {
     send_for(writer, Duration::from_secs(1)).await?;
     let recorded = statements::stop_recording();
     let is_first =
-        |statement: &Statement| statement.text.contains("SAVEPOINT nudge_batch") && !statement.text.contains("RELEASE");
+        |statement: &Statement| ["BEGIN", "START"].iter().any(|start| statement.text.trim().starts_with(start));
     let mut transactions: Vec<&[Statement]> = Vec::new();
     let starts: Vec<usize> = (0..recorded.len()).filter(|index| is_first(&recorded[*index])).collect();
     for pair in starts.windows(2) {

@@ -217,6 +217,7 @@ mod tests {
     #[case::busy(200, r#"{"code":429,"msg":null}"#, Some(429), true)]
     #[case::refused_by_status(503, r#"{"code":503,"msg":"stopping"}"#, Some(503), true)]
     #[case::proxy(502, "<html>", None, true)]
+    #[case::not_read_in_time(408, "", None, true)]
     #[case::not_found(404, "", None, false)]
     #[case::not_json(200, "hello", None, false)]
     fn failure(#[case] status: u16, #[case] body: &str, #[case] code: Option<i64>, #[case] temporary: bool) {

@@ -305,6 +305,8 @@ impl Config {
             "manager.utc_offset_minutes must be -840 to 840"
         );
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
+        let days = [self.message.private_pull_max_days, self.message.group_pull_max_days];
+        anyhow::ensure!(days.iter().all(|days| *days >= 1), "message.…_pull_max_days must be at least 1");
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 pub mod connect;
 pub mod conversation_reads;
+pub mod device_positions;
 pub mod files;
 pub mod friend_requests;
 pub mod friends;
@@ -19,6 +20,7 @@ pub mod page;
 pub mod permissions;
 pub mod private_messages;
 pub mod schema;
+pub mod sensitive_words;
 pub mod sequence;
 pub mod tokens;
 pub mod unread;

@@ -221,6 +221,28 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    im_device_position (id) {
+        id -> BigInt,
+        token_id -> BigInt,
+        device -> Text,
+        private_id -> BigInt,
+        group_id -> BigInt,
+        channel_id -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_sensitive_word (id) {
+        id -> BigInt,
+        word -> Text,
+        status -> Integer,
+        creator -> BigInt,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
 diesel::allow_tables_to_appear_in_same_query!(system_users, system_oauth2_refresh_token, system_oauth2_access_token,);
 diesel::allow_tables_to_appear_in_same_query!(system_users, im_friend,);
 diesel::allow_tables_to_appear_in_same_query!(system_users, system_user_permission,);

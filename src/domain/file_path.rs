@@ -209,7 +209,7 @@ mod tests {
     #[case("feed.xml", "application/octet-stream", false)]
     #[case("no extension", "application/octet-stream", false)]
     #[case("png", "application/octet-stream", false)]
-    fn only_harmless_pictures_are_shown(#[case] name: &str, #[case] media_type: &str, #[case] is_inline: bool) {
+    fn only_harmless_pictures_are_shown(#[case] name: &str, #[case] media_type: &'static str, #[case] is_inline: bool) {
         assert_eq!(new("", name).unwrap().presentation(), Presentation { media_type, is_inline });
     }
 }

@@ -3,6 +3,7 @@
 pub mod calendar;
 pub mod content;
 pub mod conversation;
+pub mod device_position;
 pub mod file_path;
 pub mod friendship;
 pub mod group;
@@ -14,3 +15,4 @@ pub mod permission;
 pub mod pinyin;
 pub mod private_message;
 pub mod refusal;
+pub mod words;

@@ -13,7 +13,8 @@ use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::protocol::payload::LoginBody;
 use crate::service::Locks;
-use crate::service::accounts::{self, Registration, hash_password, verify_password};
+use crate::service::accounts::{self, Registration};
+use crate::service::passwords::{hash_password, verify_password};
 use crate::service::permissions;
 use crate::service::tokens::{self, FreshLogin, FreshToken};
 

@@ -25,6 +25,7 @@ mod sessions;
 mod sync;
 mod users;
 mod web;
+mod words;
 mod ws;
 
 pub use routes::{im_endpoints, metrics_routes, routes};
@@ -34,9 +35,10 @@ use std::sync::Arc;
 
 use self::files::Uploads;
 use self::limits::{EventCounter, PasswordWorkers};
-use crate::actors::Registry;
+use self::words::SensitiveWords;
 use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
+use crate::actors::{Positions, Registry, Replays};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::ids::{GroupId, UserId};
@@ -56,10 +58,12 @@ pub struct AppState {
     /// For what operators look through.
     pub manager_readers: DbReaders,
     pub registry: Registry,
+    pub replays: Replays,
     pub health: Health,
     uploads: Uploads,
     private_window: Arc<PullWindow>,
     group_window: Arc<PullWindow>,
+    words: SensitiveWords,
     passwords: PasswordWorkers,
     failed_logins: EventCounter<(String, IpAddr)>,
     registrations: EventCounter<IpAddr>,
@@ -79,8 +83,17 @@ pub struct Parts {
 }
 
 impl AppState {
+    /// Starts the tasks that write the positions of devices: needs a running runtime.
     pub fn new(config: Config, parts: Parts) -> AppState {
         let Parts { clock, writer, readers, manager_readers, registry, health, files } = parts;
+        let (private_window, group_window) = (Arc::new(PullWindow::private()), Arc::new(PullWindow::group()));
+        let replays = Replays::new(
+            Positions::start(writer.clone()),
+            readers.clone(),
+            clock.clone(),
+            config.message.clone(),
+            (private_window.clone(), group_window.clone()),
+        );
         let window_ms = i64::try_from(config.auth.failure_window_s).unwrap_or(i64::MAX).saturating_mul(1_000);
         let uploads = Uploads::new(files, config.files.max_uploads);
         AppState {
@@ -90,10 +103,12 @@ impl AppState {
             readers,
             manager_readers,
             registry,
+            replays,
             health,
             uploads,
-            private_window: Arc::new(PullWindow::private()),
-            group_window: Arc::new(PullWindow::group()),
+            private_window,
+            group_window,
+            words: SensitiveWords::default(),
             passwords: PasswordWorkers::default(),
             failed_logins: EventCounter::new(window_ms),
             registrations: EventCounter::new(window_ms),

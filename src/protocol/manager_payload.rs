@@ -156,3 +156,17 @@ pub struct ManagedGroupMessageBody {
     pub send_time: i64,
     pub create_time: i64,
 }
+
+/// A sensitive word.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SensitiveWordBody {
+    pub id: i64,
+    pub word: String,
+    pub status: i32,
+    /// The operator's id, as text.
+    pub creator: String,
+    /// Null where one word is asked for.
+    pub creator_name: Option<String>,
+    pub create_time: i64,
+}

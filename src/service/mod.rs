@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod conversation_reads;
+pub mod device_positions;
 pub mod files;
 pub mod friend_requests;
 pub mod friends;
@@ -11,9 +12,11 @@ pub mod group_requests;
 pub mod groups;
 pub mod manager;
 pub mod member_cache;
+pub mod passwords;
 pub mod permissions;
 pub mod private_messages;
 pub mod pull_window;
+pub mod replay;
 pub mod run;
 pub mod server_api;
 mod store;
@@ -21,5 +24,7 @@ pub mod sync;
 pub mod tokens;
 mod tx;
 pub mod unread;
+pub mod words;
 
+use tx::notification;
 pub use tx::{IdRange, Locks, Outbox, Tx};

@@ -24,6 +24,20 @@ pub struct View {
     pub newest: MessageId,
 }
 
+/// The rows of a page, and up to which id it is complete if it is not full.
+#[derive(Debug)]
+pub struct Pulled<T> {
+    pub rows: Vec<T>,
+    pub newest: MessageId,
+}
+
+impl<T> Pulled<T> {
+    pub fn try_map<U>(self, change: impl Fn(T) -> Result<U, AppError>) -> Result<Pulled<U>, AppError> {
+        let rows = self.rows.into_iter().map(change).collect::<Result<_, _>>()?;
+        Ok(Pulled { rows, newest: self.newest })
+    }
+}
+
 /// Refuses a page that is empty or over the limit (1040300005).
 pub fn check_pull_size(size: i64, rules: &MessageConfig) -> Result<(), AppError> {
     if size < 1 {

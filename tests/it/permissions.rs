@@ -38,6 +38,12 @@ const GUARDED: &[(&str, &str, &str)] = &[
     ("get", "/manager/message/private/get", "im:manager:message:query"),
     ("get", "/manager/message/group/page", "im:manager:message:query"),
     ("get", "/manager/message/group/get", "im:manager:message:query"),
+    ("post", "/manager/sensitive-word/create", "im:manager:sensitive-word:create"),
+    ("put", "/manager/sensitive-word/update", "im:manager:sensitive-word:update"),
+    ("delete", "/manager/sensitive-word/delete", "im:manager:sensitive-word:delete"),
+    ("delete", "/manager/sensitive-word/delete-list", "im:manager:sensitive-word:delete"),
+    ("get", "/manager/sensitive-word/page", "im:manager:sensitive-word:query"),
+    ("get", "/manager/sensitive-word/get", "im:manager:sensitive-word:query"),
 ];
 
 #[test]
@@ -178,7 +184,15 @@ async fn the_web_client_is_told_roles_permissions_and_menus(backend: Backend) {
     let (roles, permissions, menus) = told(&operator).await;
     assert_eq!((roles, permissions), (json!(["super_admin"]), json!(KEYS)));
     let shown = menus.to_string();
-    for page in ["ImFriend", "ImFriendRequest", "ImPrivateMessage", "ImGroup", "ImGroupRequest", "ImGroupMessage"] {
+    for page in [
+        "ImFriend",
+        "ImFriendRequest",
+        "ImPrivateMessage",
+        "ImGroup",
+        "ImGroupRequest",
+        "ImGroupMessage",
+        "ImSensitiveWord",
+    ] {
         assert!(shown.contains(&format!("\"{page}\"")), "{page}: {shown}");
     }
     assert!(!shown.contains("ImRtcCall"), "a page without its endpoint: {shown}");

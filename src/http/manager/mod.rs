@@ -6,12 +6,13 @@ mod groups;
 mod menus;
 mod messages;
 mod page;
+mod words;
 
 pub use menus::{Menu, menus};
 
 use actix_web::Route;
 use actix_web::middleware::from_fn;
-use actix_web::web::{delete, get, put};
+use actix_web::web::{delete, get, post, put};
 
 use super::permission::demand_permission;
 
@@ -50,6 +51,12 @@ pub const MANAGER: &[ManagerEndpoint] = endpoints! {
     get "/manager/message/private/get", "im:manager:message:query" => messages::get_private,
     get "/manager/message/group/page", "im:manager:message:query" => messages::group_page,
     get "/manager/message/group/get", "im:manager:message:query" => messages::get_group,
+    post "/manager/sensitive-word/create", "im:manager:sensitive-word:create" => words::create,
+    put "/manager/sensitive-word/update", "im:manager:sensitive-word:update" => words::update,
+    delete "/manager/sensitive-word/delete", "im:manager:sensitive-word:delete" => words::delete_one,
+    delete "/manager/sensitive-word/delete-list", "im:manager:sensitive-word:delete" => words::delete_list,
+    get "/manager/sensitive-word/page", "im:manager:sensitive-word:query" => words::page,
+    get "/manager/sensitive-word/get", "im:manager:sensitive-word:query" => words::get_one,
 };
 
 impl ManagerEndpoint {

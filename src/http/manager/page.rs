@@ -8,6 +8,8 @@ use crate::domain::page::{Page, TimeRange};
 use crate::error::AppError;
 use crate::http::input::optional_integer;
 
+/// Rows that one call may name.
+const MAX_IDS: usize = 100;
 /// Largest page.
 const MAX_SIZE: i64 = 200;
 
@@ -72,6 +74,24 @@ pub fn time_range(query: &str, name: &str, offset_minutes: i64) -> Result<TimeRa
     Ok(TimeRange { from: read(from)?, to: read(to)?.map(|time| time + 999) })
 }
 
+/// Ids of a query string, written `ids=1,2`, `ids=1&ids=2` or `ids[0]=1&ids[1]=2`: 1 to 100.
+pub fn ids(query: &str) -> Result<Vec<i64>, AppError> {
+    let malformed = || AppError::Malformed("parameter incorrect: ids must be 1 to 100 integers".into());
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(query).map_err(|_| malformed())?.into_inner();
+    let mut found = Vec::new();
+    for (key, value) in pairs {
+        let Some(rest) = key.strip_prefix("ids") else { continue };
+        let is_index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if !rest.is_empty() && !is_index.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit())) {
+            continue;
+        }
+        for part in value.split(',') {
+            found.push(part.trim().parse().map_err(|_| malformed())?);
+        }
+    }
+    if (1..=MAX_IDS).contains(&found.len()) { Ok(found) } else { Err(malformed()) }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -112,6 +132,27 @@ mod tests {
         #[case] expected: Result<(Option<i64>, Option<i64>), i32>,
     ) {
         assert_eq!(range(query), expected, "{query}");
+    }
+
+    #[rstest]
+    #[case("ids=1,2,3", Ok(vec![1, 2, 3]))]
+    #[case("ids=1&ids=2", Ok(vec![1, 2]))]
+    #[case("ids%5B0%5D=1&ids%5B1%5D=2&x=9", Ok(vec![1, 2]))]
+    #[case("ids[]=-1", Ok(vec![-1]))]
+    #[case("ids=", Err(400))]
+    #[case("ids=1,", Err(400))]
+    #[case("ids=x", Err(400))]
+    #[case("ids=9223372036854775808", Err(400))]
+    #[case("id=1", Err(400))]
+    #[case("", Err(400))]
+    fn every_form_of_ids_is_read(#[case] query: &str, #[case] expected: Result<Vec<i64>, i32>) {
+        assert_eq!(ids(query).map_err(|error| error.code()), expected, "{query}");
+    }
+
+    #[test]
+    fn a_hundred_ids_are_read_and_no_more() {
+        assert_eq!(ids(&format!("ids={}", vec!["1"; 100].join(","))).map(|ids| ids.len()).unwrap(), 100);
+        assert!(ids(&format!("ids={}", vec!["1"; 101].join(","))).is_err());
     }
 
     #[test]

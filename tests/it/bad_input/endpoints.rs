@@ -74,6 +74,8 @@ pub struct World {
     pub alice: Person,
     pub bob: Person,
     pub operator: Person,
+    /// Three sensitive words.
+    pub words: [i64; 3],
     pub expired_token: String,
     message: i64,
     foreign_message: i64,
@@ -97,6 +99,11 @@ impl World {
         let (alice, bob) = (person("alice").await, person("bob").await);
         let operator = person("operator").await;
         permit(database_url, &operator, &[]).await;
+        let mut words = [0; 3];
+        for (number, id) in words.iter_mut().enumerate() {
+            let word = json!({"word": format!("a word that nobody says {number}"), "status": 0});
+            *id = operator.post("/im/manager/sensitive-word/create", word).await.as_i64().unwrap();
+        }
         let (carol, dora, erin) = (person("carol").await, person("dora").await, person("erin").await);
         befriend(&alice, &bob).await;
         befriend(&carol, &dora).await;
@@ -121,6 +128,7 @@ impl World {
             alice,
             bob,
             operator,
+            words,
             expired_token: signer["accessToken"].as_str().unwrap().to_owned(),
             message,
             foreign_message,

@@ -36,6 +36,9 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
     ];
     let friend_filters = vec![user("userId"), user("friendUserId"), number("status"), flag("silent")];
     let request_filters = vec![user("fromUserId"), user("toUserId"), number("handleResult"), number("addSource")];
+    let word = || vec![text("word", "another word"), number("status")];
+    let changed = word().into_iter().chain([integer("id", world.words[0])]).collect();
+    let word_filters = vec![text("word", "nobody"), number("status")];
     let message = || vec![number("type"), text("content", "hello"), number("status")];
     let private_filters = message().into_iter().chain([user("senderId"), user("receiverId")]).collect();
     let message_filters = message().into_iter().chain([user("senderId"), integer("groupId", groups.foreign)]).collect();
@@ -50,6 +53,24 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
         get("/admin-api/im/manager/message/private/get", vec![integer("id", 1)]),
         page("/admin-api/im/manager/message/group/page", "sendTime", message_filters),
         get("/admin-api/im/manager/message/group/get", vec![integer("id", 1)]),
+        page("/admin-api/im/manager/sensitive-word/page", "createTime", word_filters),
+        get("/admin-api/im/manager/sensitive-word/get", vec![integer("id", world.words[0])]),
+        endpoint(Door::Permission, "POST", "/admin-api/im/manager/sensitive-word/create", Place::Json, word()),
+        endpoint(Door::Permission, "PUT", "/admin-api/im/manager/sensitive-word/update", Place::Json, changed),
+        endpoint(
+            Door::Permission,
+            "DELETE",
+            "/admin-api/im/manager/sensitive-word/delete",
+            Place::Query,
+            vec![integer("id", world.words[1])],
+        ),
+        endpoint(
+            Door::Permission,
+            "DELETE",
+            "/admin-api/im/manager/sensitive-word/delete-list",
+            Place::Query,
+            vec![integer("ids", world.words[2])],
+        ),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/group/ban", Place::Json, ban),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/group/unban", Place::Query, unban),
         endpoint(

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::support::friends::code_of;
-use crate::support::stored::StoredMessage;
+use crate::support::stored::{StoredMessage, audiences};
 
 use super::actions::{Kind, Known, Place, random_history};
 use super::check::assert_maps;
@@ -130,31 +130,6 @@ async fn cut(device: &mut Device) {
 
 fn content(row: &StoredMessage) -> Value {
     parsed(&json!({"content": row.content}))["content"].clone()
-}
-
-/// Who may see each group message: the members of that moment, by the events before it. Whoever goes sees the event
-/// that says so, and whoever comes the one that says that.
-fn audiences(rows: &[StoredMessage]) -> BTreeMap<i64, BTreeSet<i64>> {
-    let mut members: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    let mut audiences = BTreeMap::new();
-    for row in rows {
-        let content = content(row);
-        let named = content["memberUserIds"].as_array().into_iter().flatten().filter_map(Value::as_i64);
-        let present = members.entry(row.target).or_default();
-        match row.kind {
-            1501 | 1509 => present.extend(named.clone()),
-            1510 => present.extend(content["entrantUserId"].as_i64()),
-            _ => {}
-        }
-        audiences.insert(row.id, present.clone());
-        match row.kind {
-            1504 => present.retain(|user| *user != row.sender),
-            1508 => named.for_each(|left| present.retain(|user| *user != left)),
-            1511 => present.clear(),
-            _ => {}
-        }
-    }
-    audiences
 }
 
 /// As the web client counts after a pull.

@@ -326,10 +326,14 @@ impl Socket {
         }
     }
 
+    /// The next notification; `None` at the end of the socket.
+    pub async fn try_next(&mut self) -> Option<Push> {
+        self.next_text().await.map(|text| parse_push(&text))
+    }
+
     /// The next notification.
     pub async fn next(&mut self) -> Push {
-        let text = self.next_text().await.expect("the socket ended");
-        parse_push(&text)
+        self.try_next().await.expect("the socket ended")
     }
 
     /// The next notification of a content type; others are passed over.
@@ -390,8 +394,13 @@ pub fn parse_push(text: &str) -> Push {
 }
 
 /// Waits until a condition that something else brings about is true.
-pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = std::time::Instant::now() + PATIENCE;
+pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
+    eventually_within(PATIENCE, what, condition).await;
+}
+
+/// [`eventually`], with a patience of the test's own.
+pub async fn eventually_within(patience: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = std::time::Instant::now() + patience;
     while !condition().await {
         assert!(std::time::Instant::now() < deadline, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
