@@ -135,3 +135,27 @@ async fn texts_are_never_html_and_unknown_kinds_show_a_placeholder() {
     window.see(".text", "Forwarded messages").await;
     window.browser().assert_no_console_errors(false).await;
 }
+
+#[tokio::test]
+async fn pictures_and_files_are_uploaded_and_reach_the_other_side() {
+    let site = Site::start().await;
+    let (alice, bob) = site.friends("Alice", "Bob").await;
+    let (on_alice, on_bob) = (alice.opens(Look::DESKTOP).await, bob.opens(Look::DESKTOP).await);
+    on_alice.open_chat_with(&bob).await;
+    on_bob.open_chat_with(&alice).await;
+    let folder = tempfile::TempDir::new().unwrap();
+    let (picture, notes) = (folder.path().join("a view.png"), folder.path().join("notes.txt"));
+    std::fs::write(&picture, include_bytes!("../../docs/images/phone-light.png")).unwrap();
+    std::fs::write(&notes, "bring the map").unwrap();
+
+    on_bob.see("[aria-label='Send pictures or files']", "").await;
+    on_bob.type_into("input[type=file]", &format!("{}\n{}", picture.display(), notes.display())).await;
+    on_alice.wait_until("document.querySelector('.message img.picture')?.naturalWidth === 390").await;
+    on_alice.see(".file", "notes.txt").await;
+    let download = "const response = await fetch(document.querySelector('.file').href); return response.text()";
+    assert_eq!(on_alice.run_async(download, vec![]).await, "bring the map");
+    on_alice.see(".item-last", "File: notes.txt").await;
+    for window in [on_alice, on_bob] {
+        window.browser().assert_no_console_errors(false).await;
+    }
+}

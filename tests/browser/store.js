@@ -97,6 +97,15 @@ equal('not pulled, not forgotten', ids(small).length, 30)
 small.mergeAnswer(answer([row(31)]))
 equal('forgotten', [ids(small).length, ids(small)[0]], [10, 22])
 
+// Away for longer than pulls reach back: no hole between old and new.
+const away = new Store(ME)
+away.mergeAnswer(answer([row(1), row(2)]))
+away.mergeAnswer(answer([], { private: { ...page([], 2), truncated: true } }))
+equal('nothing new, nothing lost', ids(away), [1, 2])
+away.mergeMessage(PRIVATE, row(9))
+away.mergeAnswer(answer([], { private: { ...page([row(8), row(9)], 9), truncated: true } }))
+equal('no hole', ids(away), [8, 9])
+
 // Frames of other kinds, and no frames at all.
 const frame = { type: 'im-notification', content: JSON.stringify({ conversationType: 1, contentType: 101, payload: { id: 1 } }) }
 equal('frame', parseFrame(JSON.stringify(frame)).payload.id, 1)

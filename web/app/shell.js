@@ -225,6 +225,7 @@ function connectionBanner(app) {
   function again() {
     const { socket } = app.client
     if (socket.state === 'held') socket.release()
+    else if (socket.state === 'closed') socket.connect()
     else app.client.comeBack('action')
   }
 

@@ -234,6 +234,8 @@ export interface Socket {
   readonly retryAt: Time
   readonly since: Time
   readonly opened: number
+  /** Connects now: in the middle of a wait, or after the session was closed from another device. */
+  connect(): void
   /** Cuts the socket and stays away for so long, for demonstrations and tests. */
   cut(ms: number): void
   release(): void

@@ -124,11 +124,13 @@ export class NudgeClient extends EventTarget {
 
   /** The page is visible again, or the network is back: connect now, and pull what was missed. */
   comeBack(reason) {
-    if (!this.#isRunning) return
+    const { state } = this.socket
+    // A session that was closed from another device stays away until the user asks for it: `socket.connect()`.
+    if (!this.#isRunning || state === 'closed' || state === 'held') return
     this.#wake()
     this.socket.connect()
     // Also where the socket looks open: it may be dead and not know it yet.
-    if (this.socket.state !== 'held') this.pull(reason)
+    this.pull(reason)
   }
 
   // -- pull

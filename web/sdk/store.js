@@ -149,6 +149,7 @@ export class Store {
   mergeAnswer(answer) {
     const fresh = []
     for (const [stream, table] of [['private', PRIVATE], ['group', GROUP]]) {
+      this.#leaveNoHole(stream, table, answer[stream])
       for (const row of answer[stream].list) {
         if (this.#insert(table, row)) fresh.push({ table, row: this.message(table, row.id) })
         this.cursors[stream] = Math.max(this.cursors[stream], row.id)
@@ -271,6 +272,15 @@ export class Store {
     if (!isRecalled(row)) this.#insert(table, recall(row))
   }
 
+  /**
+   * A device that was away for longer than pulls reach back: between what it knows and the page there are rows that no
+   * page brings. It lets go of what it knows, as if it were new; lists bring it again.
+   */
+  #leaveNoHole(stream, table, { list, truncated }) {
+    if (!truncated || list.length === 0) return
+    for (const id of [...this.#rows[table].keys()]) if (id <= this.cursors[stream]) this.#forget(table, id)
+  }
+
   #mergeStates(kind, page) {
     for (const row of page.list) {
       if (kind === 'read') {
@@ -323,6 +333,7 @@ export class Store {
     this.#changes.messages.set(messageKey(table, id), null)
     const ids = this.#ids.get(conversation)
     ids.splice(ids.indexOf(id), 1)
+    if (ids.length === 0) this.#ids.delete(conversation)
   }
 }
 

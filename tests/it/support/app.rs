@@ -19,6 +19,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 pub use super::clock::ManualClock;
 use super::databases::{Backend, Schema, TestDatabase};
+pub use super::push::{Push, parse_push};
 
 /// The key of the server API in tests.
 pub const API_KEY: &str = "a key for the tests";
@@ -292,14 +293,6 @@ pub struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
-/// A notification as a client sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Push {
-    pub conversation_type: i64,
-    pub content_type: i64,
-    pub payload: Value,
-}
-
 impl Socket {
     async fn open(person: &Person, parameters: &str) -> Result<Socket, u16> {
         let base = person.base.replacen("http", "ws", 1);
@@ -379,17 +372,6 @@ impl Socket {
     pub async fn close(mut self) {
         let _ = self.stream.close(None).await;
         while self.stream.next().await.is_some_and(|message| message.is_ok()) {}
-    }
-}
-
-pub fn parse_push(text: &str) -> Push {
-    let frame: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(frame["type"], "im-notification", "{frame}");
-    let envelope: Value = serde_json::from_str(frame["content"].as_str().unwrap()).unwrap();
-    Push {
-        conversation_type: envelope["conversationType"].as_i64().unwrap(),
-        content_type: envelope["contentType"].as_i64().unwrap(),
-        payload: envelope["payload"].clone(),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod line;
 pub mod operators;
 pub mod ports;
 pub mod process;
+pub mod push;
 pub mod raw;
 pub mod relay;
 pub mod second_connection;
