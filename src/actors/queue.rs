@@ -370,6 +370,7 @@ impl SessionQueue {
 mod tests {
     use super::*;
     use crate::protocol::frame::Stream;
+    use crate::service::replay::ReplayCursor;
 
     fn queue(limit: usize) -> SessionQueue {
         SessionQueue::new(UserId(1), SessionId(1), limit, Arc::new(NodeLoad::new()))
@@ -421,6 +422,69 @@ mod tests {
         assert_eq!(ids, (0..10).collect::<Vec<_>>());
         assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
         assert_eq!(queue.push(&stored(10, 1)), Pushed::Queued { wake: true });
+    }
+
+    fn page(ids: &[i64], horizon: i64, is_done: bool) -> ReplayPage {
+        let at = DevicePosition { private: MessageId(horizon), ..DevicePosition::START };
+        let cursor = ReplayCursor { after: at, private_is_done: is_done, group_is_done: true };
+        ReplayPage { frames: ids.iter().map(|id| stored(*id, 36)).collect(), cursor, horizon: at }
+    }
+
+    /// Takes everything: ids of frames, and -1 for the ping after a page.
+    fn take_ids(queue: &SessionQueue) -> Vec<i64> {
+        let mut ids = Vec::new();
+        queue.take(usize::MAX, |item| match item {
+            Outgoing::Frame(Frame { class: FrameClass::Stored { id, .. }, .. }) => ids.push(id),
+            Outgoing::Ping { ends_page: true } => ids.push(-1),
+            other => panic!("{other:?}"),
+        });
+        ids
+    }
+
+    #[test]
+    fn live_frames_wait_behind_the_pages_and_come_once() {
+        let queue = queue(10_000);
+        queue.hold();
+        assert_eq!((queue.push(&stored(7, 36)), queue.push(&stored(9, 36))), (Pushed::Held, Pushed::Held));
+        assert_eq!(queue.in_flight(), 200);
+        queue.add_page(page(&[3, 4], 8, false));
+        assert_eq!(take_ids(&queue), [3, 4, -1]);
+        assert_eq!(queue.in_flight(), 100, "7 is in a later page");
+        assert_eq!(queue.push(&stored(8, 36)), Pushed::Replayed, "it was routed late");
+        assert_eq!(queue.push(&stored(11, 36)), Pushed::Held);
+        queue.add_page(page(&[7, 8, 9, 10], 10, true));
+        assert_eq!(queue.push(&stored(10, 36)), Pushed::Replayed);
+        assert_eq!(queue.push(&stored(12, 36)), Pushed::Queued { wake: true });
+        assert_eq!(take_ids(&queue), [7, 8, 9, 10, 11, 12]);
+        assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
+        assert!(queue.state().hold.is_none());
+    }
+
+    #[test]
+    fn a_replay_holds_back_only_what_it_brings() {
+        let queue = queue(10_000);
+        queue.hold();
+        let channel = frame(FrameClass::Stored { stream: Stream::Channel, id: 1 }, 36);
+        for other in [channel, frame(FrameClass::State, 36), frame(FrameClass::Signal, 36)] {
+            assert!(matches!(queue.push(&other), Pushed::Queued { .. }));
+        }
+        let in_group = frame(FrameClass::Stored { stream: Stream::Group, id: 1 }, 36);
+        assert_eq!(queue.push(&in_group), Pushed::Held);
+        queue.add_page(page(&[], 0, false));
+        assert!(matches!(queue.push(&in_group), Pushed::Queued { .. }), "groups are done");
+        assert_eq!(queue.push(&stored(1, 36)), Pushed::Held);
+    }
+
+    #[test]
+    fn frames_on_hold_count_in_the_budget_and_no_stall() {
+        let queue = queue(1_000);
+        queue.hold();
+        assert_eq!(queue.push(&stored(1, 800)), Pushed::Held);
+        assert!(!queue.cut_if_stalled(Duration::ZERO), "the replay is at work");
+        assert_eq!(queue.push(&stored(2, 200)), Pushed::Cut);
+        assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
+        queue.add_page(page(&[1], 1, true));
+        assert_eq!(queue.in_flight(), 0, "nothing comes after the cut");
     }
 
     #[test]

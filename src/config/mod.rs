@@ -68,6 +68,9 @@ pub struct AuthConfig {
     pub max_registrations: u32,
     /// Length of the window over which failures and registrations count, seconds.
     pub failure_window_s: u64,
+    /// How long a token that was found good is not looked up again, milliseconds; 0: never. Revocations by this server
+    /// count at once all the same, those by others (several servers on one database) after this time.
+    pub token_cache_ms: u64,
 }
 
 /// Database connections.
@@ -197,6 +200,7 @@ impl Default for AuthConfig {
             max_failures: 10,
             max_registrations: 20,
             failure_window_s: 900,
+            token_cache_ms: 1_000,
         }
     }
 }

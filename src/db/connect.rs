@@ -104,6 +104,10 @@ fn session_settings(backend: Backend, role: Role) -> &'static [&'static str] {
             "PRAGMA journal_mode = WAL",
             "PRAGMA synchronous = FULL",
             "PRAGMA cache_size = -16384",
+            // Every 4 MiB (the default) a batch in two would have to write its pages twice and wait for them.
+            "PRAGMA wal_autocheckpoint = 4000",
+            // Undo notes of savepoints, at most the pages that a batch changes: not through a file.
+            "PRAGMA temp_store = MEMORY",
         ],
         (Backend::Sqlite, Role::Reader) => {
             &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON", "PRAGMA cache_size = -16384"]

@@ -6,9 +6,10 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Integer};
 
 use super::page::PageQuery;
+use super::pairs::ByPairs;
 use super::schema::im_friend::{self, table};
 use super::schema::system_users as users;
-use super::{Columns, Db, RunQueryDsl, on_backend};
+use super::{Columns, Db, RunQueryDsl};
 use crate::domain::friendship::{ACTIVE, DELETED, Side};
 use crate::domain::ids::UserId;
 use crate::domain::page::{Page, Paged, TimeRange};
@@ -132,36 +133,20 @@ pub async fn list_owners_of(db: &mut Db, owners: &[UserId], friend: UserId) -> Q
 
 /// The rows of many (user, friend) pairs with one statement, an index look-up each.
 pub async fn list_sides(db: &mut Db, pairs: &[(UserId, UserId)]) -> QueryResult<HashMap<(UserId, UserId), Side>> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = BigInt)]
-        user_id: i64,
-        #[diesel(sql_type = BigInt)]
-        friend_user_id: i64,
-        #[diesel(sql_type = Integer)]
-        status: i32,
-        #[diesel(sql_type = Bool)]
-        blocked: bool,
-    }
-
     if pairs.is_empty() {
         return Ok(HashMap::new());
     }
     let raw = pairs.iter().map(|(user, friend)| (user.0, friend.0)).collect();
-    let query = diesel::sql_query(format!(
-        "WITH pairs AS ({}) SELECT f.user_id, f.friend_user_id, f.status, f.blocked FROM pairs p \
+    let query: ByPairs<(BigInt, BigInt, Integer, Bool)> = ByPairs::new(
+        db.backend(),
+        raw,
+        "SELECT f.user_id, f.friend_user_id, f.status, f.blocked FROM pairs p \
          JOIN im_friend f ON f.user_id = p.a AND f.friend_user_id = p.b",
-        super::pairs_as_table(db.backend(), raw)
-    ));
-    db.before_statement().await;
-    let rows: Vec<Row> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
-    Ok(rows
-        .into_iter()
-        .map(|row| {
-            let side = Side { is_active: row.status == ACTIVE, has_blocked: row.blocked };
-            ((UserId(row.user_id), UserId(row.friend_user_id)), side)
-        })
-        .collect())
+    );
+    let rows: Vec<(UserId, UserId, i32, bool)> = query.load(db).await?;
+    let side =
+        |(user, friend, status, blocked)| ((user, friend), Side { is_active: status == ACTIVE, has_blocked: blocked });
+    Ok(rows.into_iter().map(side).collect())
 }
 
 /// Makes `user`'s row about `friend` an active friend by the life cycle of `contract/03` section 1: a missing or

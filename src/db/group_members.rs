@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Integer, Nullable};
 
+use super::pairs::ByPairs;
 use super::schema::im_group_member::{self, table};
-use super::{Columns, Db, RunQueryDsl, on_backend};
+use super::{Columns, Db, RunQueryDsl};
 use crate::domain::group::{MEMBER_ACTIVE, MEMBER_LEFT, MemberState, Role};
 use crate::domain::ids::{GroupId, UserId};
 
@@ -187,36 +188,23 @@ pub async fn list_states(
     db: &mut Db,
     pairs: &[(GroupId, UserId)],
 ) -> QueryResult<HashMap<(GroupId, UserId), MemberState>> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = BigInt)]
-        group_id: i64,
-        #[diesel(sql_type = BigInt)]
-        user_id: i64,
-        #[diesel(sql_type = Integer)]
-        role: i32,
-        #[diesel(sql_type = Nullable<BigInt>)]
-        mute_end_time: Option<i64>,
-    }
-
     if pairs.is_empty() {
         return Ok(HashMap::new());
     }
-    let raw: Vec<(i64, i64)> = pairs.iter().map(|(group, user)| (group.0, user.0)).collect();
-    let query = diesel::sql_query(format!(
-        "WITH pairs AS ({}) SELECT m.group_id, m.user_id, m.role, m.mute_end_time FROM pairs p \
-         JOIN im_group_member m ON m.group_id = p.a AND m.user_id = p.b AND m.status = {MEMBER_ACTIVE}",
-        super::pairs_as_table(db.backend(), raw)
-    ));
-    db.before_statement().await;
-    let rows: Vec<Row> = on_backend!(db, conn => diesel_async::RunQueryDsl::load(query, conn).await)?;
-    Ok(rows
-        .into_iter()
-        .map(|row| {
-            let state = MemberState { role: Role::from_number(row.role), mute_end_time: row.mute_end_time };
-            ((GroupId(row.group_id), UserId(row.user_id)), state)
-        })
-        .collect())
+    let raw = pairs.iter().map(|(group, user)| (group.0, user.0)).collect();
+    let query: ByPairs<(BigInt, BigInt, Integer, Nullable<BigInt>)> = ByPairs::new(
+        db.backend(),
+        raw,
+        format!(
+            "SELECT m.group_id, m.user_id, m.role, m.mute_end_time FROM pairs p \
+             JOIN im_group_member m ON m.group_id = p.a AND m.user_id = p.b AND m.status = {MEMBER_ACTIVE}"
+        ),
+    );
+    let rows: Vec<(GroupId, UserId, i32, Option<i64>)> = query.load(db).await?;
+    let state = |(group, user, role, mute_end_time)| {
+        ((group, user), MemberState { role: Role::from_number(role), mute_end_time })
+    };
+    Ok(rows.into_iter().map(state).collect())
 }
 
 #[derive(Clone, Insertable)]

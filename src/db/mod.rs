@@ -18,10 +18,12 @@ pub mod groups;
 pub mod migrate;
 pub mod page;
 pub mod permissions;
+mod pairs;
 pub mod private_messages;
 pub mod schema;
 pub mod sensitive_words;
 pub mod sequence;
+pub mod statistics;
 pub mod tokens;
 pub mod unread;
 pub mod users;
@@ -98,10 +100,12 @@ macro_rules! on_backend {
 }
 pub(crate) use on_backend;
 
-/// Inserts many rows with one statement and skips those whose key exists already; the number of rows that were new.
+/// Inserts many rows and skips those whose key exists already; the number of rows that were new. One statement, and on
+/// SQLite, where there is no round trip to save, the same prepared one for each row: a statement for all of them would
+/// be made anew for every number of rows.
 ///
 /// Rows must be valid: MySQL's `INSERT IGNORE` turns other errors into warnings as well. Their type must say
-/// `treat_none_as_default_value = false`, otherwise diesel inserts one by one on SQLite, in a transaction of its own.
+/// `treat_none_as_default_value = false`, otherwise statements depend on what is absent and are not kept prepared.
 macro_rules! insert_new_rows {
     ($db:expr, $table:expr, $rows:expr) => {{
         $db.before_statement().await;
@@ -109,7 +113,11 @@ macro_rules! insert_new_rows {
             $crate::db::Connection::Sqlite(conn) => {
                 let rows = $rows.to_vec();
                 conn.spawn_blocking(move |conn| {
-                    diesel::RunQueryDsl::execute(diesel::insert_or_ignore_into($table).values(rows), conn)
+                    let mut count = 0;
+                    for row in &rows {
+                        count += diesel::RunQueryDsl::execute(diesel::insert_or_ignore_into($table).values(row), conn)?;
+                    }
+                    Ok(count)
                 })
                 .await
             }
@@ -260,16 +268,30 @@ impl Db {
     /// Begins a transaction that [`Db::commit_batch`] ends.
     pub async fn begin_batch(&mut self) -> QueryResult<()> {
         let sql = match self.backend() {
-            Backend::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT nudge_batch",
+            Backend::Sqlite => "BEGIN IMMEDIATE",
             Backend::Postgres | Backend::Mysql => "START TRANSACTION; SAVEPOINT nudge_batch",
         };
         self.run_text(sql).await
     }
 
-    /// Commits what [`Db::begin_batch`] began. Some databases end a transaction by themselves and still answer OK to
-    /// COMMIT; the savepoint set first is still there only if the transaction is the same.
+    /// Commits what [`Db::begin_batch`] began. Databases end a transaction by themselves after some errors. MariaDB still
+    /// answers OK to COMMIT then, but the savepoint set first is gone. SQLite refuses COMMIT outside of a transaction; a
+    /// savepoint would cost it a copy of every page that the batch changes. See [`Db::is_transaction_gone`].
     pub async fn commit_batch(&mut self) -> QueryResult<()> {
-        self.run_text("RELEASE SAVEPOINT nudge_batch; COMMIT").await
+        let sql = match self.backend() {
+            Backend::Sqlite => "COMMIT",
+            Backend::Postgres | Backend::Mysql => "RELEASE SAVEPOINT nudge_batch; COMMIT",
+        };
+        self.run_text(sql).await
+    }
+
+    /// Whether an error of [`Db::commit_batch`] says that the transaction had ended by itself before: nothing was committed
+    /// now, but later statements may have been, each by itself.
+    pub fn is_transaction_gone(error: &Error) -> bool {
+        let Error::DatabaseError(_, about) = error else { return false };
+        let message = about.message().to_lowercase();
+        // PostgreSQL and MariaDB name the savepoint that they miss.
+        message.contains("savepoint") || message.contains("no transaction is active")
     }
 
     /// Sets the savepoint of one command; it must be released or rolled back before the next.
@@ -300,29 +322,6 @@ pub fn is_unique_violation(error: &Error) -> bool {
 pub fn no_answer() -> Error {
     let text = "the database does not answer".to_owned();
     Error::DatabaseError(DatabaseErrorKind::UnableToSendCommand, Box::new(text))
-}
-
-/// Pairs of numbers as a table of constants with columns `a` and `b`, sorted and each once. SQLite allows only 500 terms
-/// in a compound SELECT but any number of VALUES rows; MySQL and MariaDB have no common form of VALUES.
-fn pairs_as_table(backend: Backend, mut pairs: Vec<(i64, i64)>) -> String {
-    pairs.sort_unstable();
-    pairs.dedup();
-    let rows = pairs.iter();
-    match backend {
-        Backend::Sqlite => {
-            let rows: Vec<String> = rows.map(|(a, b)| format!("({a},{b})")).collect();
-            format!("SELECT column1 AS a, column2 AS b FROM (VALUES {})", rows.join(","))
-        }
-        Backend::Postgres => {
-            // PostgreSQL casts before it negates, and the smallest number has no positive counterpart.
-            let rows: Vec<String> = rows.map(|(a, b)| format!("(({a})::bigint,({b})::bigint)")).collect();
-            format!("SELECT a, b FROM (VALUES {}) AS v (a, b)", rows.join(","))
-        }
-        Backend::Mysql => {
-            let rows: Vec<String> = rows.map(|(a, b)| format!("SELECT {a} AS a,{b} AS b")).collect();
-            rows.join(" UNION ALL ")
-        }
-    }
 }
 
 /// An index that ends with `id`, and the values of the columns before: where a walk along it begins.

@@ -1,13 +1,15 @@
 //! `im_private_message`: every private message once, whatever the number of devices (`contract/02` section 8.1).
 
+mod columns;
 mod walk;
 
 use diesel::prelude::*;
 
+use self::columns::InsertColumns;
 use self::walk::Walk;
 use super::page::PageQuery;
 use super::schema::im_private_message::{self, table};
-use super::{Columns, Db, RunQueryDsl};
+use super::{Columns, Connection, Db, RunQueryDsl};
 use crate::domain::content::ContentType;
 use crate::domain::ids::{MessageId, UserId};
 use crate::domain::message::STATUS_RECALLED;
@@ -31,6 +33,9 @@ pub struct PrivateMessageRow {
 
 /// Inserts messages and skips those whose (sender, client id) exists; the number of new ones.
 pub async fn insert_all_if_new(db: &mut Db, rows: &[PrivateMessageRow]) -> QueryResult<usize> {
+    if let Connection::Postgres(conn) = &mut db.connection {
+        return diesel_async::RunQueryDsl::execute(InsertColumns::of(rows), conn).await;
+    }
     super::insert_new_rows!(db, table, rows)
 }
 

@@ -5,15 +5,18 @@
 //! held until commit, are what makes id order and stamp order equal to commit order, on every database and across
 //! nodes (I3, I4).
 
+use diesel::backend::Backend as DieselBackend;
 use diesel::dsl::max;
 use diesel::prelude::*;
-use diesel::sql_types::BigInt;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::serialize::ToSql;
+use diesel::sql_types::{BigInt, HasSqlType, Text};
 
 use super::schema::{
     im_conversation_read, im_friend, im_friend_request, im_group, im_group_member, im_group_message, im_group_request,
     im_private_message, im_sensitive_word, im_sequence,
 };
-use super::{Backend, Db, RunQueryDsl, on_backend};
+use super::{Backend, Db, RunQueryDsl};
 
 /// Ids skipped whenever a writer connects: MariaDB can show a commit before it is durable, so after a crash of its
 /// host ids that somebody has seen must not be issued again.
@@ -46,13 +49,11 @@ impl Counter {
 }
 
 /// The content of a counter row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, QueryableByName, Queryable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Queryable)]
 pub struct CounterValue {
     /// The last id, or the last stamp in milliseconds.
-    #[diesel(sql_type = BigInt)]
     pub value: i64,
     /// The highest `send_time` given out with an id; milliseconds.
-    #[diesel(sql_type = BigInt)]
     pub time: i64,
 }
 
@@ -67,11 +68,40 @@ pub async fn lock_writer(db: &mut Db, row: &str) -> QueryResult<i64> {
 }
 
 async fn lock_row(db: &mut Db, row: &str) -> QueryResult<CounterValue> {
-    // SQLite has one writer, who holds the database since BEGIN IMMEDIATE. `row` is a name of ours: see `Config::node`.
-    let suffix = if db.backend() == Backend::Sqlite { "" } else { " FOR UPDATE" };
-    let query = diesel::sql_query(format!("SELECT value, time FROM im_sequence WHERE name = '{row}'{suffix}"));
-    db.before_statement().await;
-    on_backend!(db, conn => diesel_async::RunQueryDsl::get_result(query, conn).await)
+    LockRow { backend: db.backend(), name: row.to_owned() }.get_result(db).await
+}
+
+/// `SELECT … FOR UPDATE`, which diesel has not for all databases. As a type of its own it stays prepared, as SQL text would
+/// not: a round trip less for every batch.
+struct LockRow {
+    backend: Backend,
+    name: String,
+}
+
+impl Query for LockRow {
+    type SqlType = (BigInt, BigInt);
+}
+
+impl QueryId for LockRow {
+    type QueryId = ();
+    // Its text depends on the database; prepared statements are found by the text.
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl<DB> QueryFragment<DB> for LockRow
+where
+    DB: DieselBackend + HasSqlType<Text>,
+    str: ToSql<Text, DB>,
+{
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        out.push_sql("SELECT value, time FROM im_sequence WHERE name = ");
+        out.push_bind_param::<Text, _>(self.name.as_str())?;
+        // SQLite has one writer, who holds the database since BEGIN IMMEDIATE.
+        if self.backend != Backend::Sqlite {
+            out.push_sql(" FOR UPDATE");
+        }
+        Ok(())
+    }
 }
 
 /// Writes the counters that a transaction has moved, and the number of its batch, with one statement.
@@ -98,7 +128,7 @@ pub async fn store(db: &mut Db, rows: &[(String, CounterValue)]) -> QueryResult<
 /// The value of a message counter without a lock: no id above it is visible yet to whoever reads afterwards, and
 /// every id up to it is (the horizon H of `design.md` section 7).
 pub async fn horizon(db: &mut Db, counter: Counter) -> QueryResult<i64> {
-    im_sequence::table.filter(im_sequence::name.eq(counter.name())).select(im_sequence::value).first(db).await
+    im_sequence::table.filter(im_sequence::name.eq(counter.name())).select(im_sequence::value).get_result(db).await
 }
 
 /// Makes sure that the row of this writer exists, and removes those of writers long gone. The last batch in the row.

@@ -27,7 +27,7 @@ pub async fn get_access(db: &mut Db, hash: &TokenHash) -> QueryResult<Option<Tok
         .inner_join(users::table.on(users::id.eq(access::user_id)))
         .filter(access::token_hash.eq(hash.to_vec()))
         .select((access::refresh_token_id, access::user_id, access::expires_time, users::status))
-        .first(db)
+        .get_result(db)
         .await
         .optional()
 }
@@ -37,7 +37,7 @@ pub async fn get_refresh(db: &mut Db, hash: &TokenHash) -> QueryResult<Option<To
         .inner_join(users::table.on(users::id.eq(refresh::user_id)))
         .filter(refresh::token_hash.eq(hash.to_vec()))
         .select((refresh::id, refresh::user_id, refresh::expires_time, users::status))
-        .first(db)
+        .get_result(db)
         .await
         .optional()
 }

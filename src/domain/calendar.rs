@@ -1,7 +1,8 @@
 //! Dates and times as text (the proleptic Gregorian calendar, without zones and leap seconds), for texts that people
 //! read and for the time filters of management pages.
 
-const DAY_MS: i64 = 86_400_000;
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 86_400_000;
 
 /// A time as ISO text in UTC, to the second.
 pub fn time_text(milliseconds: i64) -> String {

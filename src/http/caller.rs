@@ -8,7 +8,7 @@ use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
+use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
 
 use super::AppState;
 use crate::domain::ids::{LoginId, UserId};
@@ -33,11 +33,14 @@ pub struct Visitor {
 
 impl FromRequest for Caller {
     type Error = AppError;
-    type Future = LocalBoxFuture<'static, Result<Self, AppError>>;
+    type Future = Either<Ready<Result<Self, AppError>>, LocalBoxFuture<'static, Result<Self, AppError>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        if let Some(caller) = known(request) {
+            return Either::Left(ready(Ok(caller)));
+        }
         let request = request.clone();
-        async move { authenticate(&request).await }.boxed_local()
+        Either::Right(async move { authenticate(&request).await }.boxed_local())
     }
 }
 
@@ -57,13 +60,12 @@ pub async fn demand_login<B: MessageBody + 'static>(
 
 /// Who asks. The token is looked up once for each request.
 pub async fn authenticate(request: &HttpRequest) -> Result<Caller, AppError> {
-    let known = request.extensions().get::<Caller>().copied();
-    if let Some(caller) = known {
+    if let Some(caller) = known(request) {
         return Ok(caller);
     }
     let state = state(request)?;
     let token = presented_token(request).ok_or(AppError::Unauthenticated)?;
-    let identity = identify(&state, token).await?;
+    let identity = identify(state, &token).await?;
     if tenant(request).is_some_and(|tenant| tenant != TENANT) {
         return Err(AppError::Forbidden("no access to this tenant"));
     }
@@ -90,15 +92,29 @@ impl FromRequest for Visitor {
     }
 }
 
-fn state(request: &HttpRequest) -> Result<web::Data<AppState>, AppError> {
-    let state = request.app_data::<web::Data<AppState>>().cloned();
+/// Who was found to ask, earlier in this request.
+fn known(request: &HttpRequest) -> Option<Caller> {
+    request.extensions().get::<Caller>().copied()
+}
+
+fn state(request: &HttpRequest) -> Result<&web::Data<AppState>, AppError> {
+    let state = request.app_data::<web::Data<AppState>>();
     state.ok_or_else(|| AppError::Internal("no application state".into()))
 }
 
-/// Reads the token from the database, on every request.
-pub async fn identify(state: &AppState, token: String) -> Result<Identity, AppError> {
+/// Whom a token speaks for, read from the database or known since a moment ago.
+pub async fn identify(state: &AppState, token: &str) -> Result<Identity, AppError> {
+    let hash = tokens::hash_presented(token)?;
     let now = state.clock.now();
-    state.readers.run(async move |db| tokens::authenticate(db, &token, now).await).await
+    let read = state.readers.run(async move |db| tokens::authenticate(db, &hash, now).await);
+    state.writer.tokens().get_or_read(&hash, now, read).await
+}
+
+/// Whom a token speaks for, as the database says now.
+pub async fn identify_anew(state: &AppState, token: &str) -> Result<Identity, AppError> {
+    let hash = tokens::hash_presented(token)?;
+    let now = state.clock.now();
+    state.readers.run(async move |db| tokens::authenticate(db, &hash, now).await).await
 }
 
 /// The token of a request: header `Authorization`, with or without `Bearer`, or else query parameter `token`.

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use super::AppState;
-use super::caller::{client_address, identify, presented_token};
+use super::caller::{client_address, identify_anew, presented_token};
 use crate::actors::{OpenError, SessionIdentity, open_session};
 use crate::error::AppError;
 use crate::protocol::close::CloseReason;
@@ -26,7 +26,7 @@ pub async fn open(state: web::Data<AppState>, request: HttpRequest, payload: web
         return HttpResponse::ServiceUnavailable().finish();
     }
     let Some(token) = presented_token(&request) else { return HttpResponse::Unauthorized().finish() };
-    let identity = match identify(&state, token.clone()).await {
+    let identity = match identify_anew(&state, &token).await {
         Ok(identity) => identity,
         Err(error) => return refuse(&error),
     };
@@ -66,7 +66,7 @@ pub async fn open(state: web::Data<AppState>, request: HttpRequest, payload: web
     };
     // The token may have been revoked between the first look and the attach; whoever revoked it has closed the
     // sessions that were attached by then.
-    if identify(&state, token).await.is_err() {
+    if identify_anew(&state, &token).await.is_err() {
         session.handle.close(CloseReason::SignedOut);
     }
     session.response

@@ -170,3 +170,61 @@ pub struct SensitiveWordBody {
     pub creator_name: Option<String>,
     pub create_time: i64,
 }
+
+/// Numbers of now. Days are those of the operators' zone.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverviewBody {
+    pub total_user: i64,
+    pub new_user_today: i64,
+    pub total_group: i64,
+    pub new_group_today: i64,
+    pub active_user_daily: i64,
+    pub active_user_weekly: i64,
+    pub active_user_monthly: i64,
+    pub private_message_today: i64,
+    pub group_message_today: i64,
+    pub private_message_yesterday: i64,
+    pub group_message_yesterday: i64,
+}
+
+/// Numbers of days, the oldest first, today last.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrendBody<S> {
+    /// `yyyy-MM-dd`.
+    pub dates: Vec<String>,
+    /// As many numbers each as there are dates.
+    pub series: S,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MessageSeries {
+    pub private: Vec<i64>,
+    pub group: Vec<i64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct UserSeries {
+    pub register: Vec<i64>,
+    pub active: Vec<i64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MessageTypeBody {
+    pub r#type: i64,
+    pub value: i64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupSizeBody {
+    pub range: &'static str,
+    pub count: i64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopSenderBody {
+    pub user_id: UserId,
+    pub nickname: Option<String>,
+    pub message_count: i64,
+}

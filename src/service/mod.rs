@@ -21,6 +21,7 @@ pub mod run;
 pub mod server_api;
 mod store;
 pub mod sync;
+pub mod token_cache;
 pub mod tokens;
 mod tx;
 pub mod unread;

@@ -67,19 +67,26 @@ pub fn hash_token(token: &str) -> TokenHash {
     Sha256::digest(token.as_bytes()).into()
 }
 
+/// The hash of what somebody presents as a token.
+///
+/// # Errors
+/// `Unauthenticated` when its length alone says that it is none.
+pub fn hash_presented(token: &str) -> Result<TokenHash, AppError> {
+    if token.is_empty() || token.len() > MAX_TOKEN_LENGTH {
+        return Err(AppError::Unauthenticated);
+    }
+    Ok(hash_token(token))
+}
+
 /// Who the token speaks for: an access token or a refresh token, unexpired, of an enabled account.
 ///
 /// # Errors
 /// `Unauthenticated` for anything else.
-pub async fn authenticate(db: &mut Db, token: &str, now: i64) -> Result<Identity, AppError> {
-    if token.is_empty() || token.len() > MAX_TOKEN_LENGTH {
-        return Err(AppError::Unauthenticated);
-    }
-    let hash = hash_token(token);
+pub async fn authenticate(db: &mut Db, hash: &TokenHash, now: i64) -> Result<Identity, AppError> {
     let is_valid = |row: &TokenRow| row.expires_time > now && row.user_status == STATUS_ENABLED;
-    let mut row = table::get_access(db, &hash).await?.filter(is_valid);
+    let mut row = table::get_access(db, hash).await?.filter(is_valid);
     if row.is_none() {
-        row = table::get_refresh(db, &hash).await?.filter(is_valid);
+        row = table::get_refresh(db, hash).await?.filter(is_valid);
     }
     let row = row.ok_or(AppError::Unauthenticated)?;
     Ok(Identity { user: row.user, login: row.login, expires_time: row.expires_time })
@@ -111,6 +118,7 @@ pub async fn refresh_login(tx: &mut Tx<'_>, refresh_token: &str, access: &FreshT
         return Err(Refusal::AccountDisabled.into());
     }
     table::delete_access_of_login(tx.db, row.login).await?;
+    tx.replace_tokens(row.user);
     let expires = now.saturating_add(tx.config.auth.access_token_ttl_s.saturating_mul(1_000));
     table::insert_access(tx.db, row.login, row.user, (access.hash, expires), now).await?;
     Ok(LoginBody {

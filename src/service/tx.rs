@@ -1,5 +1,6 @@
 //! One write transaction as services see it: connection, clock, counters and outbox.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use diesel::QueryResult;
@@ -70,6 +71,19 @@ pub struct Outbox {
     pub notifications: Vec<Notification>,
     /// Logins whose sockets must close: all of the user's where the second is `None`.
     pub ended_logins: Vec<(UserId, Option<LoginId>)>,
+    /// Users some of whose tokens were replaced; their sockets stay.
+    pub replaced_tokens: Vec<UserId>,
+}
+
+/// How much was in the outbox at some time.
+#[derive(Clone, Copy)]
+pub struct OutboxMark([usize; 3]);
+
+impl Outbox {
+    /// Users whose tokens must be read anew.
+    pub fn users_with_revoked_tokens(&self) -> HashSet<UserId> {
+        self.ended_logins.iter().map(|(user, _)| *user).chain(self.replaced_tokens.iter().copied()).collect()
+    }
 }
 
 /// A notification as the frame that sockets get.
@@ -168,14 +182,21 @@ impl<'a> Tx<'a> {
         self.outbox.ended_logins.push((user, login));
     }
 
-    /// A mark to which [`Tx::discard_since`] goes back when a savepoint is rolled back.
-    pub fn outbox_mark(&self) -> (usize, usize) {
-        (self.outbox.notifications.len(), self.outbox.ended_logins.len())
+    /// The user's present access tokens are good no more after the commit.
+    pub fn replace_tokens(&mut self, user: UserId) {
+        self.outbox.replaced_tokens.push(user);
     }
 
-    pub fn discard_since(&mut self, (notifications, ended_logins): (usize, usize)) {
+    /// A mark to which [`Tx::discard_since`] goes back when a savepoint is rolled back.
+    pub fn outbox_mark(&self) -> OutboxMark {
+        let Outbox { notifications, ended_logins, replaced_tokens } = &self.outbox;
+        OutboxMark([notifications.len(), ended_logins.len(), replaced_tokens.len()])
+    }
+
+    pub fn discard_since(&mut self, OutboxMark([notifications, ended_logins, replaced_tokens]): OutboxMark) {
         self.outbox.notifications.truncate(notifications);
         self.outbox.ended_logins.truncate(ended_logins);
+        self.outbox.replaced_tokens.truncate(replaced_tokens);
     }
 
     /// Writes the counters back, with the number of the batch in the row of its writer; gives up the outbox.

@@ -161,8 +161,8 @@ async fn a_pull_skips_nothing_that_is_committed_while_it_reads(backend: Backend)
             assert!(page.contains(&row) || later.contains(&row), "statement {number}: {row} was skipped");
         }
     }
-    // The token, the horizon, the two directions, the accounts.
-    assert!(interrupted >= 4, "{interrupted}");
+    // The horizon and the two directions, the accounts; the token where it is not known from the pull before.
+    assert!(interrupted >= 3, "{interrupted}");
 }
 
 async fn request_calls_check_their_form(backend: Backend) {

@@ -52,6 +52,7 @@ mod resume;
 mod schema;
 mod sensitive_words;
 mod server_api;
+mod statistics;
 mod stopping;
 mod storms;
 mod story;

@@ -44,6 +44,12 @@ const GUARDED: &[(&str, &str, &str)] = &[
     ("delete", "/manager/sensitive-word/delete-list", "im:manager:sensitive-word:delete"),
     ("get", "/manager/sensitive-word/page", "im:manager:sensitive-word:query"),
     ("get", "/manager/sensitive-word/get", "im:manager:sensitive-word:query"),
+    ("get", "/manager/statistics/overview", "im:manager:statistics:query"),
+    ("get", "/manager/statistics/message-trend", "im:manager:statistics:query"),
+    ("get", "/manager/statistics/user-trend", "im:manager:statistics:query"),
+    ("get", "/manager/statistics/message-type-distribution", "im:manager:statistics:query"),
+    ("get", "/manager/statistics/group-size-distribution", "im:manager:statistics:query"),
+    ("get", "/manager/statistics/top-senders", "im:manager:statistics:query"),
 ];
 
 #[test]
@@ -184,7 +190,7 @@ async fn the_web_client_is_told_roles_permissions_and_menus(backend: Backend) {
     let (roles, permissions, menus) = told(&operator).await;
     assert_eq!((roles, permissions), (json!(["super_admin"]), json!(KEYS)));
     let shown = menus.to_string();
-    for page in [
+    let pages = [
         "ImFriend",
         "ImFriendRequest",
         "ImPrivateMessage",
@@ -192,7 +198,9 @@ async fn the_web_client_is_told_roles_permissions_and_menus(backend: Backend) {
         "ImGroupRequest",
         "ImGroupMessage",
         "ImSensitiveWord",
-    ] {
+        "ImStatistics",
+    ];
+    for page in pages {
         assert!(shown.contains(&format!("\"{page}\"")), "{page}: {shown}");
     }
     assert!(!shown.contains("ImRtcCall"), "a page without its endpoint: {shown}");

@@ -18,6 +18,7 @@ use crate::health::Health;
 use crate::protocol::close::CloseReason;
 use crate::service::member_cache::MemberCache;
 use crate::service::run::{self, RunCommand};
+use crate::service::token_cache::TokenCache;
 use crate::service::{Locks, Outbox, Tx};
 
 /// Longest pause between two attempts to reach the database.
@@ -46,6 +47,7 @@ pub struct Writer {
     pub db: Option<Db>,
     /// Who is in which group; emptied whenever a transaction did not commit.
     pub members: MemberCache,
+    pub tokens: TokenCache,
 }
 
 /// Why a batch did not commit, or did not certainly commit.
@@ -102,7 +104,7 @@ impl Writer {
             Err(error) => {
                 self.members.clear();
                 // The writer's row may have been written outside of the transaction, so it must not be asked.
-                if is_savepoint_gone(&error) {
+                if Db::is_transaction_gone(&error) {
                     return Err(Failure::NotCommitted(error));
                 }
                 Err(Failure::Unknown(error, outbox))
@@ -110,8 +112,9 @@ impl Writer {
         }
     }
 
-    /// After the commit: notifications first, then the answers.
+    /// After the commit: revoked tokens are forgotten, notifications leave, and then the answers.
     fn conclude(&self, entries: Vec<Entry>, outbox: Outbox) {
+        self.tokens.forget(&outbox.users_with_revoked_tokens());
         if !outbox.notifications.is_empty() && self.registry.notify(outbox.notifications).is_err() {
             warn!("the registry cannot take a batch of notifications: all sessions must resync");
             self.registry.resync_all();
@@ -247,11 +250,6 @@ async fn last_batch(db: &mut Db, row: &str) -> QueryResult<i64> {
     let number = sequence::lock_writer(db, row).await?;
     db.rollback().await?;
     Ok(number)
-}
-
-/// Whether the proof before COMMIT failed. Each of the databases names what it misses, and COMMIT was not reached.
-fn is_savepoint_gone(error: &Error) -> bool {
-    matches!(error, Error::DatabaseError(_, about) if about.message().to_lowercase().contains("savepoint"))
 }
 
 /// Waits for the end of a batch or of its commit. Meanwhile a silent database makes the server not ready.

@@ -29,6 +29,7 @@ use crate::service::group_messages::GroupDraft;
 use crate::service::member_cache::MemberCache;
 use crate::service::private_messages::PrivateDraft;
 use crate::service::run::{RunAnswer, RunCommand};
+use crate::service::token_cache::TokenCache;
 use crate::service::{Locks, Tx};
 
 /// Interval at which an idle connection is used: well under the server's idle limit of ten seconds.
@@ -57,6 +58,7 @@ pub struct DbWriter {
     address: Addr<DbWriterActor>,
     limits: Limits,
     config: WriterConfig,
+    tokens: TokenCache,
 }
 
 impl DbWriter {
@@ -72,6 +74,7 @@ impl DbWriter {
         let limits = Limits::new(&config.writer);
         let writer_config = config.writer.clone();
         let row = format!("writer:{node}");
+        let tokens = TokenCache::new(Duration::from_millis(config.auth.token_cache_ms));
         let config = config.clone();
         let writer = Writer {
             source,
@@ -83,6 +86,7 @@ impl DbWriter {
             batch: 0,
             db: None,
             members: MemberCache::default(),
+            tokens: tokens.clone(),
         };
         let address = DbWriterActor::start_in_arbiter(&Arbiter::new().handle(), move |_| DbWriterActor {
             writer: Some(writer),
@@ -90,12 +94,17 @@ impl DbWriter {
             is_flushing: false,
             draining: None,
         });
-        DbWriter { address, limits, config: writer_config }
+        DbWriter { address, limits, config: writer_config, tokens }
     }
 
     /// Commands that wait or run.
     pub fn waiting(&self) -> usize {
         self.limits.waiting()
+    }
+
+    /// Tokens that are known to be good; the writer takes those out that it revokes.
+    pub fn tokens(&self) -> &TokenCache {
+        &self.tokens
     }
 
     /// False when the writer's actor has died, which only a defect can cause.

@@ -91,7 +91,12 @@ where
         }
         self.push_order(out.reborrow());
         out.push_sql(" LIMIT ");
-        out.push_bind_param::<BigInt, _>(&self.limit)
+        out.push_bind_param::<BigInt, _>(&self.limit)?;
+        if self.backend == Backend::Sqlite {
+            // A bare parameter makes SQLite plan anew for every value, which is every time.
+            out.push_sql(" + 0");
+        }
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ mod groups;
 mod menus;
 mod messages;
 mod page;
+mod statistics;
 mod words;
 
 pub use menus::{Menu, menus};
@@ -57,6 +58,12 @@ pub const MANAGER: &[ManagerEndpoint] = endpoints! {
     delete "/manager/sensitive-word/delete-list", "im:manager:sensitive-word:delete" => words::delete_list,
     get "/manager/sensitive-word/page", "im:manager:sensitive-word:query" => words::page,
     get "/manager/sensitive-word/get", "im:manager:sensitive-word:query" => words::get_one,
+    get "/manager/statistics/overview", "im:manager:statistics:query" => statistics::overview,
+    get "/manager/statistics/message-trend", "im:manager:statistics:query" => statistics::message_trend,
+    get "/manager/statistics/user-trend", "im:manager:statistics:query" => statistics::user_trend,
+    get "/manager/statistics/message-type-distribution", "im:manager:statistics:query" => statistics::message_types,
+    get "/manager/statistics/group-size-distribution", "im:manager:statistics:query" => statistics::group_sizes,
+    get "/manager/statistics/top-senders", "im:manager:statistics:query" => statistics::top_senders,
 };
 
 impl ManagerEndpoint {

@@ -4,6 +4,7 @@
 pub mod friends;
 pub mod groups;
 pub mod messages;
+pub mod statistics;
 pub mod words;
 
 use std::collections::HashMap;

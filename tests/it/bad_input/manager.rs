@@ -71,6 +71,12 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
             Place::Query,
             vec![integer("ids", world.words[2])],
         ),
+        get("/admin-api/im/manager/statistics/overview", vec![]),
+        get("/admin-api/im/manager/statistics/message-trend", vec![integer("days", 2).optional()]),
+        get("/admin-api/im/manager/statistics/user-trend", vec![integer("days", 2).optional()]),
+        get("/admin-api/im/manager/statistics/message-type-distribution", vec![]),
+        get("/admin-api/im/manager/statistics/group-size-distribution", vec![]),
+        get("/admin-api/im/manager/statistics/top-senders", vec![]),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/group/ban", Place::Json, ban),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/group/unban", Place::Query, unban),
         endpoint(

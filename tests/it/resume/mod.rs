@@ -84,6 +84,18 @@ impl Run {
         }
     }
 
+    /// Alice writes, and then bob: his cursors are above what she wrote.
+    async fn write_and_jump(&mut self, client: &mut JumpingClient) {
+        for _ in 0..self.random.random_range(1..4) {
+            self.private.push(id_of(&self.alice.send(&self.bob, "hello").await));
+            self.seen_in_group.push(id_of(&self.alice.say(self.group, "hello").await));
+        }
+        client.send(&self.alice, "mine").await;
+        self.private.push(client.private.cursor);
+        client.say(self.group, "mine").await;
+        self.seen_in_group.push(client.group.cursor);
+    }
+
     async fn check(&mut self, client: &mut JumpingClient, seed: u64) {
         if let Err(what) = client.wait_for(&self.private, &self.seen_in_group).await {
             panic!("{what}, seed {seed}");
@@ -150,9 +162,7 @@ async fn a_jumping_cursor_loses_nothing_when_the_server_is_killed(backend: Backe
             client.take_some(2).await;
         }
         line.lose();
-        for _ in 0..run.random.random_range(1..5) {
-            run.write(&mut client).await;
-        }
+        run.write_and_jump(&mut client).await;
         server.kill9();
         line.break_off();
         client.drop_socket();

@@ -1,14 +1,20 @@
 //! Long replays: pages, each sent after the pong of the page before; live frames wait behind them, within the byte
 //! budget of the session.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use nudge::protocol::close::CloseReason;
 
+use crate::pulls::Between;
 use crate::support::app::{Person, Setup, TestApp, id_of};
 use crate::support::bare::{BareFrame, BareSocket, stored_ids};
 use crate::support::databases::{Backend, on_every_database};
 use crate::support::direct::DirectWriter;
+use crate::support::stored::Tables;
 
 on_every_database! {
+    a_commit_between_any_two_statements_of_a_handshake_comes_once,
     a_long_replay_goes_page_by_page_and_live_frames_follow_it,
     both_streams_share_the_pages,
     a_page_of_long_messages_is_short,
@@ -28,6 +34,21 @@ async fn with_backlog(app: &TestApp, count: usize) -> (Person, Person, Vec<i64>)
     let mut table = DirectWriter::connect(&app.database.url).await;
     let ids = table.store_messages(&vec![(alice.id, bob.id); count]).await;
     (alice, bob, ids)
+}
+
+/// Before and after the attach, before the counter is read and after it: whatever is committed when, the socket has it.
+async fn a_commit_between_any_two_statements_of_a_handshake_comes_once(backend: Backend) {
+    let between = Arc::new(Between::default());
+    let app = TestApp::start_with(backend, Setup { read_hook: Some(between.hook()), ..Setup::default() }).await;
+    let (alice, bob, backlog) = with_backlog(&app, 3).await;
+    assert!(between.server.set((app.server.state().writer.clone(), alice.id, bob.id)).is_ok());
+    between.left.store(1_000, Ordering::SeqCst);
+    let mut socket = BareSocket::open(&bob, &app.base, "").await;
+    let left = between.left.swap(0, Ordering::SeqCst);
+    assert!(left < 990, "a handshake with {} statements?", 1_000 - left);
+    let mut expected = Tables::open(&app.database.url).await.message_ids().await;
+    expected.retain(|id| *id >= backlog[0]);
+    assert_eq!(stored_ids(&socket.drain().await), expected);
 }
 
 async fn a_long_replay_goes_page_by_page_and_live_frames_follow_it(backend: Backend) {

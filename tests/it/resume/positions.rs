@@ -11,6 +11,7 @@ use crate::support::tables::{lines, number, open};
 
 on_every_database! {
     what_a_pong_has_confirmed_is_not_replayed,
+    what_was_written_after_a_ping_is_not_confirmed_by_its_pong,
     devices_that_are_new_start_now,
     each_device_of_a_login_has_a_position_of_its_own,
     of_two_sockets_of_one_device_the_lower_counts,
@@ -66,6 +67,19 @@ async fn what_a_pong_has_confirmed_is_not_replayed(backend: Backend) {
     assert_eq!(stored_ids(&socket.drain().await), [second, third], "written, read, but before no ping");
     drop(socket);
     assert_eq!(replayed(&app, &bob, "").await, [second, third]);
+}
+
+async fn what_was_written_after_a_ping_is_not_confirmed_by_its_pong(backend: Backend) {
+    let app = TestApp::start_with(backend, often()).await;
+    let (alice, bob) = app.friends("alice", "bob").await;
+    let mut socket = BareSocket::open(&bob, &app.base, "").await;
+    let (_, ping) = socket.until_ping().await;
+    let message = id_of(&alice.send(&bob, "hello").await);
+    assert_eq!(stored_ids(&socket.drain().await), [message]);
+    socket.pong(&ping).await;
+    assert_eq!(socket.drain().await, vec![]);
+    drop(socket);
+    assert_eq!(replayed(&app, &bob, "").await, [message]);
 }
 
 async fn devices_that_are_new_start_now(backend: Backend) {
@@ -171,6 +185,7 @@ async fn a_stop_writes_what_was_confirmed(backend: Backend) {
     let second = id_of(&alice.send(&bob, "hello").await);
     assert_eq!(stored_ids(&socket.drain().await), [second]);
     confirm(&mut socket).await;
+    drop(socket);
     let TestApp { server, database, .. } = app;
     server.stop().await;
     assert_eq!(position(&database.url).await, second);
