@@ -162,7 +162,7 @@ async fn migrations_go_up_down_and_up_again(backend: Backend) {
     let source = Source::parse(&database.url.clone().into()).unwrap();
     let first = read_schema(&database).await;
     let tables: BTreeSet<&str> = first.columns.iter().filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(tables, TABLES.into_iter().chain(["im_sequence"]).collect(), "TABLES in support names them all");
+    assert_eq!(tables, TABLES.iter().copied().chain(["im_sequence"]).collect(), "TABLES in support names them all");
 
     revert_all(&source).await.unwrap();
     let empty = Schema { columns: BTreeSet::new(), indexes: BTreeSet::new() };
