@@ -14,9 +14,12 @@
 //!                                  actors    DB writer and readers, registry, devices, sessions
 //!                                  protocol  wire types
 //!                                  client    a Rust client for tests, load and others
+//!                                  storage   the bytes of uploaded files: a folder, or S3
+//!                                  load      the load simulator, over client
 //! ```
 
 pub mod actors;
+pub mod admin;
 pub mod client;
 pub mod clock;
 pub mod config;
@@ -25,8 +28,11 @@ pub mod domain;
 pub mod error;
 pub mod health;
 pub mod http;
+pub mod load;
+pub mod process;
 pub mod protocol;
 pub mod server;
 pub mod service;
 pub mod shutdown;
+pub mod storage;
 pub mod telemetry;

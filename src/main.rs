@@ -1,14 +1,15 @@
-//! The `nudge` command: `serve` (the default), `migrate`, `check-config`.
+//! The `nudge` command: `serve` (the default), `migrate`, `check-config`, `admin`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use nudge::admin::{self, Account};
 use nudge::config::Config;
 use nudge::db::connect::Source;
 use nudge::db::migrate::migrate;
 use nudge::server::{Seams, Server};
-use nudge::{shutdown, telemetry};
+use nudge::{process, shutdown, telemetry};
 
 #[derive(Parser)]
 #[command(name = "nudge", version, about = "Self-hosted instant-messaging realtime server")]
@@ -28,6 +29,31 @@ enum Command {
     Migrate,
     /// Print the configuration in force, without secrets, and exit
     CheckConfig,
+    /// Say who are operators and what they may do; works beside a running server
+    #[command(subcommand)]
+    Admin(Admin),
+}
+
+#[derive(Subcommand)]
+enum Admin {
+    /// Give a user permissions: all of them (super_admin) where none is named
+    Grant(AdminArguments),
+    /// Take permissions from a user: everything that he holds where none is named
+    Revoke(AdminArguments),
+    /// Show the operators and what each may do
+    List,
+}
+
+#[derive(Args)]
+struct AdminArguments {
+    /// User name, or with --external-id the id that a business system knows the user by
+    name: String,
+    /// NAME is the id that a business system knows the user by
+    #[arg(long)]
+    external_id: bool,
+    /// A permission such as im:manager:group:query, or super_admin; may be given several times
+    #[arg(long = "permission", value_name = "KEY")]
+    permissions: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -51,12 +77,30 @@ fn run() -> anyhow::Result<()> {
             let applied = actix_web::rt::System::new().block_on(migrate(&source))?;
             println!("{} migrations applied", applied.len());
         }
+        Command::Admin(command) => {
+            let source = Source::parse(&config.database_url())?;
+            print!("{}", actix_web::rt::System::new().block_on(administer(&source, command))?);
+        }
         Command::Serve => {
             telemetry::init_logs();
+            process::raise_descriptor_limit();
             actix_web::rt::System::new().block_on(serve(config))?;
         }
     }
     Ok(())
+}
+
+/// What to print.
+async fn administer(source: &Source, command: Admin) -> anyhow::Result<String> {
+    let account = |arguments: &AdminArguments| match arguments.external_id {
+        true => Account::ExternalId(arguments.name.clone()),
+        false => Account::Username(arguments.name.clone()),
+    };
+    match command {
+        Admin::Grant(arguments) => admin::grant(source, &account(&arguments), &arguments.permissions).await,
+        Admin::Revoke(arguments) => admin::revoke(source, &account(&arguments), &arguments.permissions).await,
+        Admin::List => admin::list(source).await,
+    }
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {

@@ -18,12 +18,13 @@ use crate::actors::db_reader::DbReaders;
 use crate::actors::db_writer::DbWriter;
 use crate::actors::{Registry, prepare_connection};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, DatabaseConfig};
 use crate::db::connect::{Role, Source, durability_warnings};
 use crate::db::{StatementHook, migrate, tokens};
 use crate::health::Health;
-use crate::http::{AppState, metrics_routes, routes};
+use crate::http::{AppState, Parts, metrics_routes, routes};
 use crate::service::Locks;
+use crate::storage::FileStore;
 use crate::telemetry;
 
 /// Interval of the jobs: expired tokens, metrics.
@@ -36,6 +37,8 @@ const CLEANUP_ROWS: i64 = 500;
 const HTTP_STOP_SECONDS: u64 = 10;
 /// Time between requests after which a connection is closed. Client pools must give up earlier.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Reads of operators that wait for the one connection they share before further ones get code 429.
+const MANAGER_READS: usize = 64;
 /// What a connection may hold of encoded answers and frames before it must write; kept after a burst.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
@@ -68,6 +71,10 @@ impl Server {
         let source = Source::parse(&config.database_url())?;
         let lock = source.sqlite_path().map(|path| lock_database(&path)).transpose()?;
         migrate::migrate(&source).await.context("the database cannot be prepared")?;
+        let files = match &config.files.s3 {
+            Some(s3) => FileStore::s3(s3)?,
+            None => FileStore::folder(&config.data_dir.join("files"))?,
+        };
         let health = Health::default();
         let warnings = durability_warnings(&mut source.connect(Role::Writer).await?).await?;
         for warning in &warnings {
@@ -84,7 +91,12 @@ impl Server {
             None => source.clone(),
         };
         let readers = DbReaders::start(&read_source, &config.database);
-        let state = web::Data::new(AppState::new(config, clock, writer, readers, registry, health));
+        let for_managers = DatabaseConfig { readers: 1, max_waiting_reads: MANAGER_READS, ..config.database.clone() };
+        let manager_readers = DbReaders::start(&read_source, &for_managers);
+        let state = web::Data::new(AppState::new(
+            config,
+            Parts { clock, writer, readers, manager_readers, registry, health, files },
+        ));
         serve(state, lock)
     }
 
@@ -100,7 +112,8 @@ impl Server {
         &self.state
     }
 
-    /// Stops in order: not ready; sessions closed over the window; requests finished; commands finished.
+    /// Stops in order: not ready; sessions closed over the window; requests finished; what devices have confirmed
+    /// written; commands finished.
     pub async fn stop(self) {
         info!("stopping");
         self.state.health.set_stopping();
@@ -110,6 +123,7 @@ impl Server {
         for http in self.http {
             http.stop(true).await;
         }
+        self.state.replays.flush().await;
         self.state.writer.drain().await;
         info!("stopped");
     }

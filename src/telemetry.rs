@@ -16,6 +16,8 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormattedFields;
 use tracing_subscriber::fmt::format::{FormatFields, JsonFields, Writer};
 
+use crate::process;
+
 /// Bounds of the histograms of durations, seconds.
 const SECONDS: &[f64] =
     &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -77,6 +79,20 @@ pub fn init_metrics() {
             }
         }
     });
+}
+
+/// Notes what the process uses, by the names that Prometheus clients share. It reads `/proc`: not for async threads.
+pub fn note_process() {
+    metrics::gauge!("process_cpu_seconds_total").set(process::cpu_time().as_secs_f64());
+    if let Some(bytes) = process::resident_memory() {
+        metrics::gauge!("process_resident_memory_bytes").set(bytes as f64);
+    }
+    if let Some(count) = process::open_descriptors() {
+        metrics::gauge!("process_open_fds").set(count as f64);
+    }
+    if let Some(limit) = process::descriptor_limit() {
+        metrics::gauge!("process_max_fds").set(limit as f64);
+    }
 }
 
 /// All metrics as Prometheus reads them.

@@ -13,8 +13,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("db", &["domain"]),
     ("service", &["db", "domain", "protocol", "config", "error"]),
     ("actors", &["service", "db", "domain", "protocol", "clock", "config", "error", "health"]),
-    ("http", &["actors", "service", "domain", "protocol", "clock", "config", "error", "health", "telemetry"]),
+    (
+        "http",
+        &["actors", "service", "storage", "domain", "protocol", "clock", "config", "error", "health", "telemetry"],
+    ),
     ("client", &["domain", "protocol"]),
+    ("load", &["client", "domain", "protocol", "process"]),
 ];
 /// The only actors that hold connections, and all that they need of `db`: the connection, its counters, and what an
 /// error means. No table, no query.

@@ -85,6 +85,7 @@ async fn start_nudge(url: &str, adjust: impl FnOnce(&mut Config)) -> anyhow::Res
     let mut config = Config {
         listen: "127.0.0.1:0".parse()?,
         database_url: Some(url.to_owned().into()),
+        data_dir: std::env::temp_dir().join("nudge-bench"),
         workers: 1,
         ..Config::default()
     };

@@ -62,7 +62,9 @@ impl UserDevices {
                 }
                 // Where the session is still polled it can say why it ends.
                 Pushed::Cut => device.handle.wake(),
-                Pushed::Closed => {}
+                // Nothing to write, but the page before it may be stuck.
+                Pushed::Held => queued = true,
+                Pushed::Replayed | Pushed::Closed => {}
             }
         }
         queued

@@ -8,11 +8,15 @@
 pub mod db_reader;
 pub mod db_writer;
 mod devices;
+mod positions;
 pub mod queue;
 mod registry;
+mod replay;
 pub mod session;
 mod transport;
 
+pub use positions::Positions;
 pub use registry::{Attach, AttachRefused, Counts, HandoverRefused, Registry};
+pub use replay::{Replays, Resume};
 pub use session::{Attachment, SessionHandle, SessionIdentity, SessionInfo};
 pub use transport::{OpenError, OpenSession, open_session, prepare_connection, prepare_socket};

@@ -5,6 +5,8 @@
 //! content for one reason: a session whose socket is stalled is not polled, so messages in its mailbox could be neither
 //! dropped nor overtaken by a close. Here a cut frees the memory at once, and nothing leaves after it (invariant I5).
 
+mod hold;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +14,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::domain::ids::{SessionId, UserId};
+use self::hold::Hold;
+use crate::domain::device_position::DevicePosition;
+use crate::domain::ids::{MessageId, SessionId, UserId};
 use crate::protocol::close::CloseReason;
 use crate::protocol::frame::{Frame, FrameClass};
+use crate::service::replay::ReplayPage;
 
 /// Bytes that every queued item counts besides its text, so that very many tiny frames are bounded too.
 const ITEM_OVERHEAD: usize = 64;
@@ -52,21 +57,26 @@ pub(super) enum Outgoing {
     Frame(Frame),
     /// The answer to the text `ping`.
     TextPong,
-    /// The server's heartbeat.
-    Ping,
+    /// The server's heartbeat, or what follows a page of a replay: the next one waits for its pong.
+    Ping {
+        ends_page: bool,
+    },
     /// The answer to a client's protocol ping.
     Pong(Bytes),
 }
 
 impl Outgoing {
     fn cost(&self) -> usize {
-        ITEM_OVERHEAD
-            + match self {
-                Outgoing::Frame(frame) => frame.text.len(),
-                Outgoing::Pong(payload) => payload.len(),
-                Outgoing::TextPong | Outgoing::Ping => 0,
-            }
+        match self {
+            Outgoing::Frame(frame) => frame_cost(frame),
+            Outgoing::Pong(payload) => ITEM_OVERHEAD + payload.len(),
+            Outgoing::TextPong | Outgoing::Ping { .. } => ITEM_OVERHEAD,
+        }
     }
+}
+
+fn frame_cost(frame: &Frame) -> usize {
+    ITEM_OVERHEAD + frame.text.len()
 }
 
 /// Why a session ended, or is about to.
@@ -97,6 +107,10 @@ pub(super) enum Pushed {
     Queued { wake: bool },
     /// A signal that was left out because the budget is half used.
     Dropped,
+    /// It waits until the replay has come to it; there is nothing to write now.
+    Held,
+    /// The replay has it, or will have it.
+    Replayed,
     /// It did not fit: the session has been cut.
     Cut,
     /// The session had ended before.
@@ -120,9 +134,13 @@ pub struct SessionQueue {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     items: VecDeque<Outgoing>,
+    /// Live frames behind a replay, while one runs.
+    hold: Option<Box<Hold>>,
+    /// A replay held, or will hold, every stored frame up to here.
+    replayed: Option<DevicePosition>,
+    /// Of the items and of the frames on hold.
     bytes: usize,
     /// Since when the oldest item waits without the session having taken anything.
     waiting_since: Option<Instant>,
@@ -133,7 +151,22 @@ struct State {
 
 impl SessionQueue {
     pub(super) fn new(user: UserId, session: SessionId, limit: usize, node: Arc<NodeLoad>) -> SessionQueue {
-        SessionQueue { user, session, limit, node, state: Mutex::default() }
+        let state = State {
+            items: VecDeque::new(),
+            hold: None,
+            replayed: None,
+            bytes: 0,
+            waiting_since: None,
+            told: false,
+            ending: None,
+        };
+        SessionQueue { user, session, limit, node, state: Mutex::new(state) }
+    }
+
+    /// Holds stored frames back until [`SessionQueue::add_page`] says that the replay is done with their stream. To be
+    /// called before anything can be pushed.
+    pub(super) fn hold(&self) {
+        self.state().hold = Some(Box::default());
     }
 
     pub fn user(&self) -> UserId {
@@ -164,10 +197,19 @@ impl SessionQueue {
         if frame.class == FrameClass::Signal && state.bytes + cost > self.limit / 2 {
             return Pushed::Dropped;
         }
+        if let FrameClass::Stored { stream, id } = frame.class
+            && state.replayed.as_mut().is_some_and(|replayed| MessageId(id) <= *stream.of(replayed))
+        {
+            return Pushed::Replayed;
+        }
         // A frame that is larger than the whole budget still has to have a way out of an empty queue.
-        if state.bytes + cost > self.limit && !state.items.is_empty() {
+        if state.bytes + cost > self.limit && state.bytes > 0 {
             self.end_locked(&mut state, Ending::Server(CloseReason::SlowConsumer));
             return Pushed::Cut;
+        }
+        if state.hold.as_mut().is_some_and(|hold| hold.keep(frame)) {
+            self.count(&mut state, cost);
+            return Pushed::Held;
         }
         self.add(&mut state, item, cost);
         let wake = !state.told;
@@ -180,6 +222,37 @@ impl SessionQueue {
         let cost = item.cost();
         let mut state = self.state();
         if state.ending.is_none() {
+            self.add(&mut state, item, cost);
+        }
+    }
+
+    /// Queues a page of a replay. What is on hold and also in the replay goes; what waits for a stream that is done
+    /// follows the page. If pages are left, a ping ends this one.
+    pub(super) fn add_page(&self, page: ReplayPage) {
+        let mut state = self.state();
+        if state.ending.is_some() {
+            return;
+        }
+        let replayed = state.replayed.map_or(page.horizon, |before| before.highest(page.horizon));
+        state.replayed = Some(replayed);
+        let mut hold = state.hold.take().unwrap_or_default();
+        let superseded = hold.drop_up_to(replayed);
+        self.discount(&mut state, superseded.iter().map(frame_cost).sum());
+        for frame in page.frames {
+            let item = Outgoing::Frame(frame);
+            let cost = item.cost();
+            self.add(&mut state, item, cost);
+        }
+        for frame in hold.release(page.cursor) {
+            self.discount(&mut state, frame_cost(&frame));
+            let item = Outgoing::Frame(frame);
+            let cost = item.cost();
+            self.add(&mut state, item, cost);
+        }
+        if !page.cursor.is_done() {
+            state.hold = Some(hold);
+            let item = Outgoing::Ping { ends_page: true };
+            let cost = item.cost();
             self.add(&mut state, item, cost);
         }
     }
@@ -202,14 +275,13 @@ impl SessionQueue {
             }
             write(item);
         }
-        state.bytes -= taken;
+        self.discount(&mut state, taken);
         let more = !state.items.is_empty();
         state.waiting_since = more.then(Instant::now);
         if !more && state.items.capacity() > RETAINED_ITEMS {
             state.items = VecDeque::new();
         }
         drop(state);
-        self.node.in_flight.fetch_sub(taken, Ordering::Relaxed);
         if frames > 0 {
             self.node.frames_sent.increment(frames);
             self.node.bytes_sent.increment(frame_bytes);
@@ -253,15 +325,24 @@ impl SessionQueue {
             state.waiting_since = Some(Instant::now());
         }
         state.items.push_back(item);
+        self.count(state, cost);
+    }
+
+    fn count(&self, state: &mut State, cost: usize) {
         state.bytes += cost;
         self.node.in_flight.fetch_add(cost, Ordering::Relaxed);
+    }
+
+    fn discount(&self, state: &mut State, cost: usize) {
+        state.bytes -= cost;
+        self.node.in_flight.fetch_sub(cost, Ordering::Relaxed);
     }
 
     fn end_locked(&self, state: &mut State, ending: Ending) -> bool {
         if state.ending.is_some() {
             return false;
         }
-        let unsent = state.items.len();
+        let unsent = state.items.len() + state.hold.take().map_or(0, |hold| hold.len());
         state.ending = Some(ending);
         state.items = VecDeque::new();
         self.node.in_flight.fetch_sub(std::mem::take(&mut state.bytes), Ordering::Relaxed);
@@ -289,6 +370,7 @@ impl SessionQueue {
 mod tests {
     use super::*;
     use crate::protocol::frame::Stream;
+    use crate::service::replay::ReplayCursor;
 
     fn queue(limit: usize) -> SessionQueue {
         SessionQueue::new(UserId(1), SessionId(1), limit, Arc::new(NodeLoad::new()))
@@ -340,6 +422,69 @@ mod tests {
         assert_eq!(ids, (0..10).collect::<Vec<_>>());
         assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
         assert_eq!(queue.push(&stored(10, 1)), Pushed::Queued { wake: true });
+    }
+
+    fn page(ids: &[i64], horizon: i64, is_done: bool) -> ReplayPage {
+        let at = DevicePosition { private: MessageId(horizon), ..DevicePosition::START };
+        let cursor = ReplayCursor { after: at, private_is_done: is_done, group_is_done: true };
+        ReplayPage { frames: ids.iter().map(|id| stored(*id, 36)).collect(), cursor, horizon: at }
+    }
+
+    /// Takes everything: ids of frames, and -1 for the ping after a page.
+    fn take_ids(queue: &SessionQueue) -> Vec<i64> {
+        let mut ids = Vec::new();
+        queue.take(usize::MAX, |item| match item {
+            Outgoing::Frame(Frame { class: FrameClass::Stored { id, .. }, .. }) => ids.push(id),
+            Outgoing::Ping { ends_page: true } => ids.push(-1),
+            other => panic!("{other:?}"),
+        });
+        ids
+    }
+
+    #[test]
+    fn live_frames_wait_behind_the_pages_and_come_once() {
+        let queue = queue(10_000);
+        queue.hold();
+        assert_eq!((queue.push(&stored(7, 36)), queue.push(&stored(9, 36))), (Pushed::Held, Pushed::Held));
+        assert_eq!(queue.in_flight(), 200);
+        queue.add_page(page(&[3, 4], 8, false));
+        assert_eq!(take_ids(&queue), [3, 4, -1]);
+        assert_eq!(queue.in_flight(), 100, "7 is in a later page");
+        assert_eq!(queue.push(&stored(8, 36)), Pushed::Replayed, "it was routed late");
+        assert_eq!(queue.push(&stored(11, 36)), Pushed::Held);
+        queue.add_page(page(&[7, 8, 9, 10], 10, true));
+        assert_eq!(queue.push(&stored(10, 36)), Pushed::Replayed);
+        assert_eq!(queue.push(&stored(12, 36)), Pushed::Queued { wake: true });
+        assert_eq!(take_ids(&queue), [7, 8, 9, 10, 11, 12]);
+        assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
+        assert!(queue.state().hold.is_none());
+    }
+
+    #[test]
+    fn a_replay_holds_back_only_what_it_brings() {
+        let queue = queue(10_000);
+        queue.hold();
+        let channel = frame(FrameClass::Stored { stream: Stream::Channel, id: 1 }, 36);
+        for other in [channel, frame(FrameClass::State, 36), frame(FrameClass::Signal, 36)] {
+            assert!(matches!(queue.push(&other), Pushed::Queued { .. }));
+        }
+        let in_group = frame(FrameClass::Stored { stream: Stream::Group, id: 1 }, 36);
+        assert_eq!(queue.push(&in_group), Pushed::Held);
+        queue.add_page(page(&[], 0, false));
+        assert!(matches!(queue.push(&in_group), Pushed::Queued { .. }), "groups are done");
+        assert_eq!(queue.push(&stored(1, 36)), Pushed::Held);
+    }
+
+    #[test]
+    fn frames_on_hold_count_in_the_budget_and_no_stall() {
+        let queue = queue(1_000);
+        queue.hold();
+        assert_eq!(queue.push(&stored(1, 800)), Pushed::Held);
+        assert!(!queue.cut_if_stalled(Duration::ZERO), "the replay is at work");
+        assert_eq!(queue.push(&stored(2, 200)), Pushed::Cut);
+        assert_eq!((queue.in_flight(), queue.node.in_flight()), (0, 0));
+        queue.add_page(page(&[1], 1, true));
+        assert_eq!(queue.in_flight(), 0, "nothing comes after the cut");
     }
 
     #[test]

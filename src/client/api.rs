@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::endpoint::{Endpoint, execute};
+use super::endpoint::Endpoint;
 use super::error::ClientError;
+use super::socket::SocketAddress;
 use super::sync::{SyncAnswer, SyncRequest, Unread};
 use super::types::{GroupDraft, GroupMessage, PrivateDraft, PrivateMessage, Session, Tokens};
 use crate::domain::group::MEMBER_ACTIVE;
@@ -41,8 +42,8 @@ impl Api {
     }
 
     /// The socket's address with the present refresh token.
-    pub(super) async fn socket_url(&self, device: &str) -> Result<String, ClientError> {
-        self.endpoint.socket_url(&self.tokens.lock().await.refresh_token, device)
+    pub(super) async fn socket_address(&self, device: &str) -> Result<SocketAddress, ClientError> {
+        self.endpoint.socket_address(&self.tokens.lock().await.refresh_token, device)
     }
 
     /// P1, once; [`Device::send`](super::Device::send) repeats until it is answered.
@@ -154,6 +155,23 @@ impl Api {
         self.call_for_nothing(self.post("/admin-api/system/auth/logout")).await
     }
 
+    /// Tells a group that I am writing.
+    pub async fn typing_group(&self, group: GroupId) -> Result<(), ClientError> {
+        let request = self.put("/admin-api/im/message/group/typing");
+        self.call_for_nothing(request.query(&[("groupId", group.0)])).await
+    }
+
+    /// Makes a group of me and friends of mine, who are members at once.
+    pub async fn create_group(&self, name: &str, members: &[UserId]) -> Result<GroupId, ClientError> {
+        #[derive(Deserialize)]
+        struct Group {
+            id: GroupId,
+        }
+
+        let body = json!({ "name": name, "memberUserIds": members });
+        self.call::<Group>(self.post("/admin-api/im/group/create").json(&body)).await.map(|group| group.id)
+    }
+
     /// Any other GET, for tests and tools: `path` with its query, for example `/admin-api/im/friend/list`.
     pub async fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(self.get(path)).await
@@ -183,13 +201,13 @@ impl Api {
     async fn call<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let access_token = self.tokens.lock().await.access_token.clone();
         let replay = request.try_clone();
-        match execute(request.bearer_auth(&access_token)).await {
+        match self.endpoint.execute(request.bearer_auth(&access_token)).await {
             Err(ClientError::Refused { code: UNAUTHENTICATED, .. }) => {}
             other => return other,
         }
         let renewed = self.renew(&access_token).await?;
         match replay {
-            Some(replay) => match execute(replay.bearer_auth(renewed)).await {
+            Some(replay) => match self.endpoint.execute(replay.bearer_auth(renewed)).await {
                 Err(ClientError::Refused { code: UNAUTHENTICATED, .. }) => Err(ClientError::SignedOut),
                 other => other,
             },

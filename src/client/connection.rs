@@ -41,6 +41,14 @@ pub enum DeviceEvent {
     Disconnected { code: Option<u16>, retry_in: Option<Duration> },
 }
 
+/// Is told of every event the moment it happens, before it goes into the event channel. What a pull brought is told
+/// together with the move of its cursor: an observer misses nothing, whatever is cut or dropped meanwhile. It is called
+/// with the store locked and on the task that reads the socket, so it must be quick and leave the device alone.
+pub trait Observer: Send + Sync + std::fmt::Debug {
+    /// Something has happened.
+    fn observe(&self, event: &DeviceEvent);
+}
+
 /// A running connection. Dropping it cuts the socket without a goodbye, as a crash would.
 #[derive(Debug)]
 pub struct Connection {
@@ -73,6 +81,17 @@ impl Connection {
             }
         }
         None
+    }
+
+    /// Drops all further events, for those who have an [`Observer`]: the socket is read as fast as it can be.
+    pub fn ignore_events(&mut self) {
+        self.events.close();
+    }
+
+    /// Cuts the socket without a goodbye and waits until it is gone.
+    pub async fn cut(mut self) {
+        self.task.0.abort();
+        let _ = (&mut self.task.0).await;
     }
 
     /// Closes the socket with a goodbye and waits until all tasks have ended.
@@ -148,7 +167,9 @@ impl Runner {
     async fn serve(&mut self, mut socket: Socket) -> End {
         self.device.with_store(|store| store.start_connection());
         self.emit(DeviceEvent::Connected).await;
-        self.start_pull();
+        if self.device.config().pull_on_connect {
+            self.start_pull();
+        }
         loop {
             let received = tokio::select! {
                 biased;
@@ -184,15 +205,16 @@ impl Runner {
 
     /// Nobody listening is no reason to stop.
     async fn emit(&self, event: DeviceEvent) {
+        self.device.observe(&event);
         let _ = self.events.send(event).await;
     }
 }
 
 async fn connect(device: &Device) -> Result<Socket, HandshakeError> {
     let config = device.config();
-    let url = device.api().socket_url(&config.device).await;
-    let url = url.map_err(|error| HandshakeError::Failed(error.to_string()))?;
-    Socket::connect(&url, config.ping_interval, config.connect_timeout).await
+    let address = device.api().socket_address(&config.device).await;
+    let address = address.map_err(|error| HandshakeError::Failed(error.to_string()))?;
+    Socket::connect(&address, config.ping_interval, config.connect_timeout).await
 }
 
 /// Pulls until it succeeds, or until trying again makes no sense.
@@ -208,6 +230,7 @@ async fn pull(device: Device, events: mpsc::Sender<DeviceEvent>) {
             Err(error) => break DeviceEvent::SyncFailed(error.to_string()),
         }
     };
+    device.observe(&last_event);
     let _ = events.send(last_event).await;
 }
 

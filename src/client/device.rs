@@ -8,11 +8,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::api::Api;
 use super::backoff::Backoff;
-use super::connection::{self, Connection, DeviceEvent};
+use super::connection::{self, Connection, DeviceEvent, Observer};
 use super::endpoint::Endpoint;
 use super::error::ClientError;
 use super::store::Store;
-use super::sync::{Pulled, Unread};
+use super::sync::{Pulled, SyncAnswer, Unread};
 use super::types::{GroupDraft, GroupMessage, PrivateDraft, PrivateMessage, Tokens};
 use crate::domain::conversation::ConversationType;
 use crate::domain::ids::{GroupId, MessageId, RequestId, UserId};
@@ -38,8 +38,11 @@ pub struct DeviceConfig {
     pub send_deadline: Duration,
     /// Events that wait to be read; when they are this many the socket is not read.
     pub event_capacity: usize,
-    /// Messages of each table kept in the store; older pulled ones are forgotten.
+    /// Messages of each table kept in the store; older pulled ones are forgotten. 0 keeps nothing but cursors and
+    /// positions: then every message counts as new each time that it comes.
     pub store_capacity: usize,
+    /// Whether each (re)connect pulls. Without, whoever has the device must call [`Device::sync`].
+    pub pull_on_connect: bool,
 }
 
 impl Default for DeviceConfig {
@@ -55,6 +58,7 @@ impl Default for DeviceConfig {
             send_deadline: Duration::from_secs(60),
             event_capacity: 256,
             store_capacity: 10_000,
+            pull_on_connect: true,
         }
     }
 }
@@ -68,6 +72,7 @@ struct Inner {
     api: Api,
     config: Arc<DeviceConfig>,
     store: Mutex<Store>,
+    observer: Option<Arc<dyn Observer>>,
     /// One pull at a time: two would fetch the same pages.
     sync_gate: tokio::sync::Mutex<()>,
 }
@@ -75,9 +80,27 @@ struct Inner {
 impl Device {
     /// A device of a sign-in that was made elsewhere. Nothing is sent.
     pub fn new(endpoint: Endpoint, tokens: Tokens, config: impl Into<Arc<DeviceConfig>>) -> Device {
-        let config = config.into();
-        let store = Mutex::new(Store::new(config.store_capacity));
-        Device(Arc::new(Inner { api: Api::new(endpoint, tokens), config, store, sync_gate: Default::default() }))
+        Device::build(endpoint, tokens, config.into(), None)
+    }
+
+    /// As [`Device::new`], with somebody who is told of every event.
+    pub fn observed(
+        endpoint: Endpoint,
+        tokens: Tokens,
+        config: impl Into<Arc<DeviceConfig>>,
+        observer: Arc<dyn Observer>,
+    ) -> Device {
+        Device::build(endpoint, tokens, config.into(), Some(observer))
+    }
+
+    fn build(
+        endpoint: Endpoint,
+        tokens: Tokens,
+        config: Arc<DeviceConfig>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Device {
+        let (api, store) = (Api::new(endpoint, tokens), Mutex::new(Store::new(config.store_capacity)));
+        Device(Arc::new(Inner { api, config, store, observer, sync_gate: Default::default() }))
     }
 
     /// Signs in with name and password.
@@ -115,6 +138,12 @@ impl Device {
         look(&mut self.0.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    pub(super) fn observe(&self, event: &DeviceEvent) {
+        if let Some(observer) = &self.0.observer {
+            observer.observe(event);
+        }
+    }
+
     /// Connects, and stays connected until the [`Connection`] is dropped or closed, or the server says not to come
     /// back. Each (re)connect pulls. Needs a running tokio runtime.
     pub fn connect(&self) -> Connection {
@@ -130,6 +159,15 @@ impl Device {
         self.sync_into(None).await
     }
 
+    /// [`Device::sync`] for those who have an [`Observer`]: it returns no messages, so it holds one page at a time.
+    ///
+    /// # Errors
+    /// Those of [`Device::sync`].
+    pub async fn sync_observed(&self) -> Result<(), ClientError> {
+        let (nobody, _) = mpsc::channel(1);
+        self.sync_into(Some(&nobody)).await.map(drop)
+    }
+
     /// [`Device::sync`]; with `events` each page is reported there, and nothing is returned.
     pub(super) async fn sync_into(&self, events: Option<&mpsc::Sender<DeviceEvent>>) -> Result<Pulled, ClientError> {
         let _gate = self.0.sync_gate.lock().await;
@@ -143,17 +181,26 @@ impl Device {
                 return Err(ClientError::Unexpected("full pages of what was pulled before".to_owned()));
             }
             request = next;
-            let new = self.with_store(|store| store.merge_answer(answer));
-            match events {
-                Some(events) if !new.is_empty() => {
-                    // Nobody listening is no reason to stop pulling.
-                    let _ = events.send(DeviceEvent::Pulled(new)).await;
-                }
-                _ => all_new.extend(new),
+            let new = self.with_store(|store| self.merge_answer(store, answer));
+            match (events, new) {
+                // Nobody listening is no reason to stop pulling.
+                (Some(events), Some(new)) => drop(events.send(DeviceEvent::Pulled(new)).await),
+                (None, Some(new)) => all_new.extend(new),
+                (_, None) => {}
             }
             if !has_more {
                 return Ok(all_new);
             }
+        }
+    }
+
+    /// The cursor moves and the observer hears of it in one step.
+    fn merge_answer(&self, store: &mut Store, answer: SyncAnswer) -> Option<Pulled> {
+        let event = DeviceEvent::Pulled(store.merge_answer(answer));
+        self.observe(&event);
+        match event {
+            DeviceEvent::Pulled(new) if !new.is_empty() => Some(new),
+            _ => None,
         }
     }
 

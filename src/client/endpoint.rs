@@ -1,5 +1,6 @@
 //! One server and the HTTP connections to it: the result wrapper, and the calls that need no signed-in user.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,11 @@ use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::sync::Semaphore;
+use url::Url;
 
 use super::error::ClientError;
+use super::socket::SocketAddress;
 use super::types::{ImportedTokens, ImportedUser, NewUser, Tokens};
 
 /// Longest wait for an HTTP answer, the same as in the web client.
@@ -22,6 +26,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 pub struct Endpoint {
     http: reqwest::Client,
     base: Arc<str>,
+    /// Local address of everything that goes to the server; `None` leaves it to the system.
+    source: Option<IpAddr>,
+    /// Requests at one time, so connections of the pool.
+    permits: Option<Arc<Semaphore>>,
 }
 
 impl Endpoint {
@@ -30,13 +38,17 @@ impl Endpoint {
     /// # Errors
     /// [`ClientError::Address`] for other than a plain `http://` origin (this client has no TLS).
     pub fn new(base: &str) -> Result<Endpoint, ClientError> {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(REQUEST_TIMEOUT)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .build()?;
-        Endpoint::with_http(base, http)
+        Endpoint::with_http(base, client().build()?)
+    }
+
+    /// As [`Endpoint::new`]; sockets and requests come from the local address `source` (one address has some 28,000
+    /// ports). `permits` bounds the requests at one time, of all endpoints that share it; others wait.
+    ///
+    /// # Errors
+    /// As [`Endpoint::new`].
+    pub fn from_source(base: &str, source: Option<IpAddr>, permits: Arc<Semaphore>) -> Result<Endpoint, ClientError> {
+        let endpoint = Endpoint::with_http(base, client().local_address(source).build()?)?;
+        Ok(Endpoint { source, permits: Some(permits), ..endpoint })
     }
 
     /// As [`Endpoint::new`], over a given HTTP client.
@@ -44,25 +56,46 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::new`].
     pub fn with_http(base: &str, http: reqwest::Client) -> Result<Endpoint, ClientError> {
-        let url = url::Url::parse(base).map_err(|_| ClientError::Address)?;
+        let url = Url::parse(base).map_err(|_| ClientError::Address)?;
         let is_origin = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         if url.scheme() != "http" || !is_origin {
             return Err(ClientError::Address);
         }
-        Ok(Endpoint { http, base: base.trim_end_matches('/').into() })
+        Ok(Endpoint { http, base: base.trim_end_matches('/').into(), source: None, permits: None })
     }
 
-    /// The socket's address. It holds a token: never log it.
-    pub(super) fn socket_url(&self, refresh_token: &str, device: &str) -> Result<String, ClientError> {
+    /// The socket's address.
+    pub(super) fn socket_address(&self, refresh_token: &str, device: &str) -> Result<SocketAddress, ClientError> {
         let base = self.base.replacen("http", "ws", 1);
         let query = [("token", refresh_token), ("device", device), ("resume", "0")];
-        let url = url::Url::parse_with_params(&format!("{base}/infra/ws"), query);
-        url.map(String::from).map_err(|_| ClientError::Address)
+        let url = Url::parse_with_params(&format!("{base}/infra/ws"), query).map_err(|_| ClientError::Address)?;
+        Ok(SocketAddress { url, source: self.source })
     }
 
     /// A request to this server, with the header that every call carries.
     pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base)).header("tenant-id", "1")
+    }
+
+    /// Sends a request and takes the result out of its wrapper.
+    pub(super) async fn execute<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let _permit = match &self.permits {
+            Some(permits) => permits.acquire().await.ok(),
+            None => None,
+        };
+        let answer = request.send().await?;
+        let status = answer.status().as_u16();
+        parse_answer(status, &answer.bytes().await?)
+    }
+
+    /// A page that is no call of the API, such as `/metrics`.
+    ///
+    /// # Errors
+    /// [`ClientError::Status`], or no answer.
+    pub async fn get_text(&self, path: &str) -> Result<String, ClientError> {
+        let answer = self.request(Method::GET, path).send().await?;
+        let status = answer.status();
+        if status.is_success() { Ok(answer.text().await?) } else { Err(ClientError::Status(status.as_u16())) }
     }
 
     /// Creates an account and signs in. Needs a server that allows registration.
@@ -71,7 +104,7 @@ impl Endpoint {
     /// The server's refusals (1002003000: name taken), or no answer.
     pub async fn register(&self, username: &str, nickname: &str, password: &str) -> Result<Tokens, ClientError> {
         let body = json!({ "username": username, "nickname": nickname, "password": password });
-        execute(self.request(Method::POST, "/admin-api/system/auth/register").json(&body)).await
+        self.execute(self.request(Method::POST, "/admin-api/system/auth/register").json(&body)).await
     }
 
     /// Signs in.
@@ -80,7 +113,7 @@ impl Endpoint {
     /// The server's refusals (1002000000: wrong name or password), or no answer.
     pub async fn login(&self, username: &str, password: &str) -> Result<Tokens, ClientError> {
         let body = json!({ "username": username, "password": password });
-        execute(self.request(Method::POST, "/admin-api/system/auth/login").json(&body)).await
+        self.execute(self.request(Method::POST, "/admin-api/system/auth/login").json(&body)).await
     }
 
     /// A new access token for the sign-in of this refresh token; the old access token ends.
@@ -89,7 +122,7 @@ impl Endpoint {
     /// [`ClientError::SignedOut`] when that sign-in has ended; other refusals, or no answer.
     pub async fn refresh(&self, refresh_token: &str) -> Result<Tokens, ClientError> {
         let request = self.request(Method::POST, "/admin-api/system/auth/refresh-token");
-        match execute(request.query(&[("refreshToken", refresh_token)])).await {
+        match self.execute(request.query(&[("refreshToken", refresh_token)])).await {
             Err(ClientError::Refused { code: 400 | 401, .. }) => Err(ClientError::SignedOut),
             other => other,
         }
@@ -101,7 +134,7 @@ impl Endpoint {
     /// Refusals (a wrong key), or no answer.
     pub async fn import_users(&self, api_key: &str, users: &[NewUser]) -> Result<Vec<ImportedUser>, ClientError> {
         let request = self.request(Method::POST, "/api/v1/users").header("x-api-key", api_key);
-        execute(request.json(&json!({ "users": users }))).await
+        self.execute(request.json(&json!({ "users": users }))).await
     }
 
     /// Server API: signs in imported users; each call makes new sign-ins.
@@ -114,15 +147,17 @@ impl Endpoint {
         external_ids: &[&str],
     ) -> Result<Vec<ImportedTokens>, ClientError> {
         let request = self.request(Method::POST, "/api/v1/tokens").header("x-api-key", api_key);
-        execute(request.json(&json!({ "externalIds": external_ids }))).await
+        self.execute(request.json(&json!({ "externalIds": external_ids }))).await
     }
 }
 
-/// Sends a request and takes the result out of its wrapper.
-pub(super) async fn execute<T: DeserializeOwned>(request: RequestBuilder) -> Result<T, ClientError> {
-    let answer = request.send().await?;
-    let status = answer.status().as_u16();
-    parse_answer(status, &answer.bytes().await?)
+/// How requests are made, whatever they ask. Proxies of the environment are not used.
+fn client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(REQUEST_TIMEOUT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
 }
 
 /// Takes the result out of the wrapper `{code, msg, data}`; 0, 200 and no code at all are success, as in the web client.
@@ -182,6 +217,7 @@ mod tests {
     #[case::busy(200, r#"{"code":429,"msg":null}"#, Some(429), true)]
     #[case::refused_by_status(503, r#"{"code":503,"msg":"stopping"}"#, Some(503), true)]
     #[case::proxy(502, "<html>", None, true)]
+    #[case::not_read_in_time(408, "", None, true)]
     #[case::not_found(404, "", None, false)]
     #[case::not_json(200, "hello", None, false)]
     fn failure(#[case] status: u16, #[case] body: &str, #[case] code: Option<i64>, #[case] temporary: bool) {
@@ -192,8 +228,8 @@ mod tests {
     #[test]
     fn the_socket_is_on_the_same_host() {
         let endpoint = Endpoint::new("http://127.0.0.1:1/").unwrap();
-        let url = endpoint.socket_url("t", "a b&c").unwrap();
-        assert_eq!(url, "ws://127.0.0.1:1/infra/ws?token=t&device=a+b%26c&resume=0");
+        let address = endpoint.socket_address("t", "a b&c").unwrap();
+        assert_eq!(address.url.as_str(), "ws://127.0.0.1:1/infra/ws?token=t&device=a+b%26c&resume=0");
     }
 
     #[rstest]

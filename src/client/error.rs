@@ -34,7 +34,8 @@ impl ClientError {
         match self {
             ClientError::Transport(_) => true,
             ClientError::Refused { code, .. } => matches!(code, 429 | 500 | 502 | 503 | 504),
-            ClientError::Status(status) => matches!(status, 429 | 500..=599),
+            // 408: a server that was frozen or swamped had no time to read the request, and has not run it.
+            ClientError::Status(status) => matches!(status, 408 | 429 | 500..=599),
             ClientError::SignedOut
             | ClientError::Unexpected(_)
             | ClientError::Address

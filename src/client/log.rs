@@ -55,7 +55,7 @@ pub(super) struct MessageLog<R> {
     ids_by_client_id: HashMap<(UserId, String), i64>,
     /// Recalled messages that are not here (yet).
     recalled: HashSet<i64>,
-    /// Messages kept; older pulled ones are forgotten.
+    /// Messages kept; older pulled ones are forgotten. 0: none, and each is new whenever it comes.
     capacity: usize,
     /// Everything up to this id has been seen, and may have been forgotten.
     forgotten_to: i64,
@@ -118,9 +118,17 @@ impl<R: Row> MessageLog<R> {
         (new, has_moved)
     }
 
+    /// Whether it is only a cursor.
+    pub fn keeps_nothing(&self) -> bool {
+        self.capacity == 0
+    }
+
     /// Stores a message and what it means for others. Returns it if it was not known.
     fn insert(&mut self, mut message: R) -> Option<Arc<R>> {
         let id = message.id();
+        if self.keeps_nothing() {
+            return Some(Arc::new(message));
+        }
         if let Some(recalled) = message.recalled() {
             self.mark_recalled(recalled.0);
         }

@@ -28,7 +28,8 @@
 //! # }
 //! ```
 //!
-//! Thousands of devices in one process: give them clones of one [`Endpoint`] and one `Arc<DeviceConfig>`.
+//! Thousands of devices in one process: give them clones of one [`Endpoint`] and one `Arc<DeviceConfig>` with a
+//! `store_capacity` of 0, and an [`Observer`] each instead of a task that reads events.
 
 mod api;
 mod backoff;
@@ -48,7 +49,7 @@ mod types;
 
 pub use api::Api;
 pub use backoff::Backoff;
-pub use connection::{Connection, DeviceEvent};
+pub use connection::{Connection, DeviceEvent, Observer};
 pub use cursors::{MessageCursor, OVERLAP_MS, StateCursor};
 pub use device::{Device, DeviceConfig};
 pub use endpoint::Endpoint;

@@ -1,14 +1,17 @@
 //! One WebSocket: the handshake with the refresh token, text frames, pings, and the end. Who reconnects is
 //! `connection.rs`.
 
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Utf8Bytes};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+use url::Url;
 
 /// A device mostly waits: with these buffers an idle socket costs a few KiB instead of the library's 256.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
@@ -29,6 +32,15 @@ pub(super) enum HandshakeError {
     Failed(String),
 }
 
+/// Where a socket goes, and from where.
+#[derive(Debug)]
+pub(super) struct SocketAddress {
+    /// It holds a token: never log it.
+    pub url: Url,
+    /// The local address to come from; `None` leaves it to the system.
+    pub source: Option<IpAddr>,
+}
+
 /// What came out of a wait on the socket.
 #[derive(Debug)]
 pub(super) enum Received {
@@ -40,16 +52,16 @@ pub(super) enum Received {
 /// An open socket.
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    stream: WebSocketStream<TcpStream>,
     ping_interval: Duration,
     next_ping: Instant,
     last_frame: Instant,
 }
 
 impl Socket {
-    /// Opens a socket. `url` holds a token: it appears in no error.
+    /// Opens a socket. The token of its address appears in no error.
     pub(super) async fn connect(
-        url: &str,
+        address: &SocketAddress,
         ping_interval: Duration,
         connect_timeout: Duration,
     ) -> Result<Socket, HandshakeError> {
@@ -59,7 +71,10 @@ impl Socket {
             .max_write_buffer_size(MAX_WRITE_BUFFER_BYTES)
             .max_message_size(Some(MAX_FRAME_BYTES))
             .max_frame_size(Some(MAX_FRAME_BYTES));
-        let handshake = connect_async_with_config(url, Some(config), true);
+        let handshake = async {
+            let stream = open(address).await.map_err(Error::Io)?;
+            client_async_with_config(address.url.as_str(), stream, Some(config)).await
+        };
         let (stream, _) = match timeout(connect_timeout, handshake).await {
             Ok(Ok(connected)) => connected,
             Ok(Err(Error::Http(answer))) => return Err(HandshakeError::Refused(answer.status().as_u16())),
@@ -114,4 +129,26 @@ impl Socket {
     pub(super) async fn close(mut self) {
         let _ = timeout(CLOSE_TIMEOUT, self.stream.close(None)).await;
     }
+}
+
+/// A TCP connection to the address, to the first of its host's addresses that answers.
+async fn open(address: &SocketAddress) -> io::Result<TcpStream> {
+    let host = address.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for target in lookup_host((host, address.url.port_or_known_default().unwrap_or(80))).await? {
+        match open_to(target, address.source).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn open_to(target: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+    let socket = if target.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(source) = source {
+        socket.bind(SocketAddr::new(source, 0))?;
+    }
+    socket.set_nodelay(true)?;
+    socket.connect(target).await
 }

@@ -21,12 +21,15 @@ struct StateRows {
 }
 
 impl StateRows {
-    fn merge(&mut self, page: StatePage<Value>) {
+    /// With `keep` unset only the cursor moves.
+    fn merge(&mut self, page: StatePage<Value>, keep: bool) {
         let number = |row: &Value, key: &str| row.get(key).and_then(Value::as_i64);
         for row in page.list {
             if let (Some(id), Some(time)) = (number(&row, "id"), number(&row, "updateTime")) {
                 self.cursor.advance(time, id);
-                self.rows.insert(id, row);
+                if keep {
+                    self.rows.insert(id, row);
+                }
             }
         }
     }
@@ -152,12 +155,14 @@ impl Store {
         for message in &answer.group.list {
             self.notice_event(message);
         }
-        self.friends.merge(answer.friend);
-        self.friend_requests.merge(answer.friend_request);
-        self.group_requests.merge(answer.group_request);
+        let keep = !self.private.keeps_nothing();
+        self.friends.merge(answer.friend, keep);
+        self.friend_requests.merge(answer.friend_request, keep);
+        self.group_requests.merge(answer.group_request, keep);
         self.merge_read_page(&answer.read.list);
         if let Some(groups) = answer.group_list {
-            (self.groups, self.group_list_time) = (groups.list, groups.time);
+            self.groups = if keep { groups.list } else { Vec::new() };
+            self.group_list_time = groups.time;
         }
         Pulled {
             private: self.private.merge_page(answer.private.list).0,
@@ -192,6 +197,11 @@ impl Store {
     /// Takes in a push. Whether it told something new.
     pub fn merge_push(&mut self, push: &Push) -> bool {
         match push {
+            Push::PrivateMessage(_) | Push::Recall { .. } | Push::GroupMessage(_) | Push::GroupRecall { .. }
+                if self.private.keeps_nothing() =>
+            {
+                true
+            }
             Push::PrivateMessage(row) | Push::Recall { row, .. } => self.merge_private(row.clone()),
             Push::GroupMessage(row) | Push::GroupRecall { row, .. } => self.merge_group(row.clone()),
             Push::Read { conversation_type, payload } => {

@@ -2,9 +2,11 @@
 
 use diesel::prelude::*;
 
+use super::page::PageQuery;
 use super::schema::im_friend_request::{self, table};
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::ids::{RequestId, UserId};
+use crate::domain::page::{Page, Paged, TimeRange};
 
 /// `handle_result`: waiting.
 pub const UNHANDLED: i32 = 0;
@@ -144,4 +146,29 @@ pub async fn handle(db: &mut Db, id: RequestId, result: i32, content: Option<&st
         .execute(db)
         .await?;
     Ok(changed == 1)
+}
+
+/// Which requests a management page shows; `None` is no filter.
+#[derive(Clone, Debug, Default)]
+pub struct FriendRequestFilter {
+    pub from_user_id: Option<i64>,
+    pub to_user_id: Option<i64>,
+    pub handle_result: Option<i64>,
+    pub add_source: Option<i64>,
+    pub create_time: TimeRange,
+}
+
+/// A management page, newest first, and how many requests there are.
+pub async fn list_page(db: &mut Db, filter: &FriendRequestFilter, page: Page) -> QueryResult<Paged<FriendRequest>> {
+    let Paged { list, total } = PageQuery::of("im_friend_request")
+        .equals("from_user_id", filter.from_user_id)
+        .equals("to_user_id", filter.to_user_id)
+        .equals("handle_result", filter.handle_result)
+        .equals("add_source", filter.add_source)
+        .between("create_time", filter.create_time)
+        .load(db, page)
+        .await?;
+    let ids = list.into_iter().map(RequestId).collect::<Vec<_>>();
+    let rows = table.filter(im_friend_request::id.eq_any(ids)).order(im_friend_request::id.desc());
+    Ok(Paged { list: rows.select(FriendRequest::columns()).load(db).await?, total })
 }

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Integer};
 
+use super::page::PageQuery;
 use super::pairs::ByPairs;
 use super::schema::im_friend::{self, table};
 use super::schema::system_users as users;
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::friendship::{ACTIVE, DELETED, Side};
 use crate::domain::ids::UserId;
+use crate::domain::page::{Page, Paged, TimeRange};
 
 /// A row as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable)]
@@ -222,4 +224,38 @@ pub async fn delete(db: &mut Db, user: UserId, friend: UserId, stamp: i64) -> Qu
         .execute(db)
         .await?;
     Ok(changed == 1)
+}
+
+/// A row as operators see it.
+#[derive(Clone, Debug, Queryable, Selectable)]
+#[diesel(table_name = im_friend)]
+pub struct OwnedFriendRow {
+    pub user_id: UserId,
+    pub create_time: i64,
+    #[diesel(embed)]
+    pub row: FriendRow,
+}
+
+/// Which rows a management page shows; `None` is no filter.
+#[derive(Clone, Debug, Default)]
+pub struct FriendFilter {
+    pub user_id: Option<i64>,
+    pub friend_user_id: Option<i64>,
+    pub status: Option<i64>,
+    pub silent: Option<bool>,
+    pub add_time: TimeRange,
+}
+
+/// A management page, newest first, and how many rows there are.
+pub async fn list_page(db: &mut Db, filter: &FriendFilter, page: Page) -> QueryResult<Paged<OwnedFriendRow>> {
+    let Paged { list, total } = PageQuery::of("im_friend")
+        .equals("user_id", filter.user_id)
+        .equals("friend_user_id", filter.friend_user_id)
+        .equals("status", filter.status)
+        .is("silent", filter.silent)
+        .between("add_time", filter.add_time)
+        .load(db, page)
+        .await?;
+    let rows = table.filter(im_friend::id.eq_any(list)).order(im_friend::id.desc());
+    Ok(Paged { list: rows.select(OwnedFriendRow::columns()).load(db).await?, total })
 }

@@ -92,6 +92,29 @@ pub async fn list(db: &mut Db, group: GroupId) -> QueryResult<Vec<Member>> {
         .await
 }
 
+/// The rows of a group, left members included, the last joined first, at most `limit`.
+pub async fn list_newest(db: &mut Db, group: GroupId, limit: i64) -> QueryResult<Vec<Member>> {
+    table
+        .filter(im_group_member::group_id.eq(group))
+        .order(im_group_member::id.desc())
+        .limit(limit)
+        .select(Member::columns())
+        .load(db)
+        .await
+}
+
+/// How many active members some groups have; groups without any are left out.
+pub async fn count_active_of(db: &mut Db, groups: Vec<GroupId>) -> QueryResult<HashMap<GroupId, i64>> {
+    let counts: Vec<(GroupId, i64)> = table
+        .filter(im_group_member::group_id.eq_any(groups))
+        .filter(im_group_member::status.eq(MEMBER_ACTIVE))
+        .group_by(im_group_member::group_id)
+        .select((im_group_member::group_id, diesel::dsl::count_star()))
+        .load(db)
+        .await?;
+    Ok(counts.into_iter().collect())
+}
+
 /// The rows of some users in a group.
 pub async fn list_of(db: &mut Db, group: GroupId, users: Vec<UserId>) -> QueryResult<Vec<Member>> {
     if users.is_empty() {

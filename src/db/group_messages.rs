@@ -3,12 +3,14 @@
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
+use super::page::PageQuery;
 use super::schema::im_group_message::{self, table};
 use super::{Backend, Columns, Db, RunQueryDsl, Walk, on_backend};
 use crate::domain::content::ContentType;
 use crate::domain::group_message::Span;
 use crate::domain::ids::{GroupId, MessageId, UserId};
 use crate::domain::message::{RECEIPT_PENDING, STATUS_RECALLED};
+use crate::domain::page::{Page, Paged, TimeRange};
 
 /// A row as stored: content of recalled messages is kept, the receipt is only "none" or "asked for".
 #[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable, Insertable)]
@@ -241,4 +243,32 @@ pub async fn first_from(db: &mut Db, id: MessageId) -> QueryResult<Option<(Messa
         .first(db)
         .await
         .optional()
+}
+
+/// Which messages a management page shows; `None` is no filter.
+#[derive(Clone, Debug, Default)]
+pub struct GroupMessageFilter {
+    pub group_id: Option<i64>,
+    pub sender_id: Option<i64>,
+    pub content_type: Option<i64>,
+    /// Part of the stored content, in whatever case.
+    pub content: Option<String>,
+    pub status: Option<i64>,
+    pub send_time: TimeRange,
+}
+
+/// A management page, newest first, and how many messages there are.
+pub async fn list_page(db: &mut Db, filter: &GroupMessageFilter, page: Page) -> QueryResult<Paged<GroupMessageRow>> {
+    let Paged { list, total } = PageQuery::of("im_group_message")
+        .equals("group_id", filter.group_id)
+        .equals("sender_id", filter.sender_id)
+        .equals("type", filter.content_type)
+        .equals("status", filter.status)
+        .between("send_time", filter.send_time)
+        .contains("content", filter.content.as_deref())
+        .load(db, page)
+        .await?;
+    let mut rows = list_by_ids(db, list.into_iter().map(MessageId).collect()).await?;
+    rows.reverse();
+    Ok(Paged { list: rows, total })
 }

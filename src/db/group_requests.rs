@@ -2,9 +2,11 @@
 
 use diesel::prelude::*;
 
+use super::page::PageQuery;
 use super::schema::im_group_request::{self, table};
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::ids::{GroupId, RequestId, UserId};
+use crate::domain::page::{Page, Paged, TimeRange};
 
 /// `handle_result`: waiting.
 pub const UNHANDLED: i32 = 0;
@@ -154,4 +156,31 @@ pub async fn list_after(
         .select(GroupRequest::columns())
         .load(db)
         .await
+}
+
+/// Which requests a management page shows; `None` is no filter.
+#[derive(Clone, Debug, Default)]
+pub struct GroupRequestFilter {
+    pub group_id: Option<i64>,
+    pub user_id: Option<i64>,
+    pub inviter_user_id: Option<i64>,
+    pub handle_result: Option<i64>,
+    pub add_source: Option<i64>,
+    pub create_time: TimeRange,
+}
+
+/// A management page, newest first, and how many requests there are.
+pub async fn list_page(db: &mut Db, filter: &GroupRequestFilter, page: Page) -> QueryResult<Paged<GroupRequest>> {
+    let Paged { list, total } = PageQuery::of("im_group_request")
+        .equals("group_id", filter.group_id)
+        .equals("user_id", filter.user_id)
+        .equals("inviter_user_id", filter.inviter_user_id)
+        .equals("handle_result", filter.handle_result)
+        .equals("add_source", filter.add_source)
+        .between("create_time", filter.create_time)
+        .load(db, page)
+        .await?;
+    let ids = list.into_iter().map(RequestId).collect::<Vec<_>>();
+    let rows = table.filter(im_group_request::id.eq_any(ids)).order(im_group_request::id.desc());
+    Ok(Paged { list: rows.select(GroupRequest::columns()).load(db).await?, total })
 }

@@ -32,6 +32,12 @@ pub async fn open(db: &mut Db, group: GroupId, users: &[UserId], from: MessageId
     Ok(())
 }
 
+/// Shows one message of a group, which is just being stored, to somebody who is no member.
+pub async fn show_one(db: &mut Db, group: GroupId, user: UserId, message: MessageId) -> QueryResult<usize> {
+    let span = NewSpan { user_id: user, group_id: group, from_id: MessageId(message.0 - 1), to_id: message };
+    diesel::insert_into(table).values(&span).execute(db).await
+}
+
 /// Users stop being members after the message `to`, which they still see.
 pub async fn close(db: &mut Db, group: GroupId, users: Vec<UserId>, to: MessageId) -> QueryResult<usize> {
     let rows = table

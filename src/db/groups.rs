@@ -2,10 +2,12 @@
 
 use diesel::prelude::*;
 
+use super::page::PageQuery;
 use super::schema::im_group::{self, table};
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::group::{GROUP_DISSOLVED, GROUP_NORMAL, GroupState};
 use crate::domain::ids::{GroupId, MessageId, UserId};
+use crate::domain::page::{Page, Paged, TimeRange};
 
 /// A group.
 #[derive(Clone, Debug, Queryable, Selectable)]
@@ -17,6 +19,8 @@ pub struct Group {
     pub avatar: Option<String>,
     pub notice: Option<String>,
     pub banned: bool,
+    /// Why it is, or last was; for operators.
+    pub banned_reason: Option<String>,
     pub banned_time: Option<i64>,
     pub status: i32,
     pub dissolved_time: Option<i64>,
@@ -57,6 +61,8 @@ pub struct GroupChange {
     pub muted_all: Option<bool>,
     pub pinned_message_ids: Option<String>,
     pub banned: Option<bool>,
+    pub banned_reason: Option<String>,
+    pub banned_time: Option<i64>,
     pub status: Option<i32>,
     pub dissolved_time: Option<i64>,
     pub update_time: Option<i64>,
@@ -72,6 +78,29 @@ pub async fn list_by_ids(db: &mut Db, ids: Vec<GroupId>) -> QueryResult<Vec<Grou
         return Ok(Vec::new());
     }
     table.filter(im_group::id.eq_any(ids)).select(Group::columns()).load(db).await
+}
+
+/// Which groups a management page shows; `None` is no filter.
+#[derive(Clone, Debug, Default)]
+pub struct GroupFilter {
+    /// Part of the name, in whatever case.
+    pub name: Option<String>,
+    pub owner_user_id: Option<i64>,
+    pub status: Option<i64>,
+    pub banned: Option<bool>,
+    pub create_time: TimeRange,
+}
+
+/// The ids of a management page, newest first, and how many groups there are.
+pub async fn list_page(db: &mut Db, filter: &GroupFilter, page: Page) -> QueryResult<Paged<i64>> {
+    PageQuery::of("im_group")
+        .equals("owner_user_id", filter.owner_user_id)
+        .equals("status", filter.status)
+        .is("banned", filter.banned)
+        .between("create_time", filter.create_time)
+        .contains("name", filter.name.as_deref())
+        .load(db, page)
+        .await
 }
 
 /// Makes a group; the owner becomes a member separately.

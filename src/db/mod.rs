@@ -6,6 +6,8 @@
 
 pub mod connect;
 pub mod conversation_reads;
+pub mod device_positions;
+pub mod files;
 pub mod friend_requests;
 pub mod friends;
 pub mod group_members;
@@ -14,10 +16,14 @@ pub mod group_requests;
 pub mod group_spans;
 pub mod groups;
 pub mod migrate;
+pub mod page;
 mod pairs;
+pub mod permissions;
 pub mod private_messages;
 pub mod schema;
+pub mod sensitive_words;
 pub mod sequence;
+pub mod statistics;
 pub mod tokens;
 pub mod unread;
 pub mod users;

@@ -7,11 +7,13 @@ use diesel::prelude::*;
 
 use self::columns::InsertColumns;
 use self::walk::Walk;
+use super::page::PageQuery;
 use super::schema::im_private_message::{self, table};
 use super::{Columns, Connection, Db, RunQueryDsl};
 use crate::domain::content::ContentType;
 use crate::domain::ids::{MessageId, UserId};
 use crate::domain::message::STATUS_RECALLED;
+use crate::domain::page::{Page, Paged, TimeRange};
 
 /// A row as stored: content of recalled messages is kept, the receipt is only "none" or "asked for".
 #[derive(Clone, Debug, PartialEq, Eq, Queryable, Selectable, Insertable)]
@@ -172,4 +174,42 @@ pub async fn first_from(db: &mut Db, id: MessageId) -> QueryResult<Option<(Messa
         .first(db)
         .await
         .optional()
+}
+
+/// Which messages a management page shows; `None` is no filter.
+#[derive(Clone, Debug, Default)]
+pub struct PrivateMessageFilter {
+    /// With the receiver: both directions of their conversation.
+    pub sender_id: Option<i64>,
+    pub receiver_id: Option<i64>,
+    pub content_type: Option<i64>,
+    /// Part of the stored content, in whatever case.
+    pub content: Option<String>,
+    pub status: Option<i64>,
+    pub send_time: TimeRange,
+}
+
+/// A management page, newest first, and how many messages there are.
+pub async fn list_page(
+    db: &mut Db,
+    filter: &PrivateMessageFilter,
+    page: Page,
+) -> QueryResult<Paged<PrivateMessageRow>> {
+    let query = PageQuery::of("im_private_message");
+    let query = match (filter.sender_id, filter.receiver_id) {
+        // Nobody writes to himself, so this is both directions and nothing else.
+        (Some(one), Some(other)) => query.one_of("sender_id", [one, other]).one_of("receiver_id", [one, other]),
+        (sender, receiver) => query.equals("sender_id", sender).equals("receiver_id", receiver),
+    };
+    let Paged { list, total } = query
+        .equals("type", filter.content_type)
+        .equals("status", filter.status)
+        .between("send_time", filter.send_time)
+        .contains("content", filter.content.as_deref())
+        .load(db, page)
+        .await?;
+    let rows = table
+        .filter(im_private_message::id.eq_any(list.into_iter().map(MessageId).collect::<Vec<_>>()))
+        .order(im_private_message::id.desc());
+    Ok(Paged { list: rows.select(PrivateMessageRow::columns()).load(db).await?, total })
 }

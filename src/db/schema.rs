@@ -29,6 +29,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    infra_file (id) {
+        id -> BigInt,
+        config_id -> BigInt,
+        path -> Text,
+        name -> Text,
+        url -> Text,
+        #[sql_name = "type"]
+        content_type -> Nullable<Text>,
+        size -> BigInt,
+        creator -> BigInt,
+        create_time -> BigInt,
+    }
+}
+
+diesel::table! {
     system_oauth2_refresh_token (id) {
         id -> BigInt,
         user_id -> BigInt,
@@ -45,6 +60,15 @@ diesel::table! {
         refresh_token_id -> BigInt,
         token_hash -> Binary,
         expires_time -> BigInt,
+        create_time -> BigInt,
+    }
+}
+
+diesel::table! {
+    /// What operators may do: a permission key, or `*:*:*` for all of them.
+    system_user_permission (user_id, permission) {
+        user_id -> BigInt,
+        permission -> Text,
         create_time -> BigInt,
     }
 }
@@ -197,5 +221,28 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    im_device_position (id) {
+        id -> BigInt,
+        token_id -> BigInt,
+        device -> Text,
+        private_id -> BigInt,
+        group_id -> BigInt,
+        channel_id -> BigInt,
+    }
+}
+
+diesel::table! {
+    im_sensitive_word (id) {
+        id -> BigInt,
+        word -> Text,
+        status -> Integer,
+        creator -> BigInt,
+        create_time -> BigInt,
+        update_time -> BigInt,
+    }
+}
+
 diesel::allow_tables_to_appear_in_same_query!(system_users, system_oauth2_refresh_token, system_oauth2_access_token,);
 diesel::allow_tables_to_appear_in_same_query!(system_users, im_friend,);
+diesel::allow_tables_to_appear_in_same_query!(system_users, system_user_permission,);

@@ -14,7 +14,7 @@ use diesel::sql_types::{BigInt, HasSqlType, Text};
 
 use super::schema::{
     im_conversation_read, im_friend, im_friend_request, im_group, im_group_member, im_group_message, im_group_request,
-    im_private_message, im_sequence,
+    im_private_message, im_sensitive_word, im_sequence,
 };
 use super::{Backend, Db, RunQueryDsl};
 
@@ -190,13 +190,14 @@ async fn newest_group(db: &mut Db) -> QueryResult<(i64, i64)> {
 
 /// The highest stamp of any state table.
 async fn newest_stamp(db: &mut Db) -> QueryResult<i64> {
-    let stamps: [Option<i64>; 6] = [
+    let stamps: [Option<i64>; 7] = [
         im_friend::table.select(max(im_friend::update_time)).get_result(db).await?,
         im_friend_request::table.select(max(im_friend_request::update_time)).get_result(db).await?,
         im_conversation_read::table.select(max(im_conversation_read::update_time)).get_result(db).await?,
         im_group::table.select(max(im_group::update_time)).get_result(db).await?,
         im_group_member::table.select(max(im_group_member::update_time)).get_result(db).await?,
         im_group_request::table.select(max(im_group_request::update_time)).get_result(db).await?,
+        im_sensitive_word::table.select(max(im_sensitive_word::update_time)).get_result(db).await?,
     ];
     Ok(stamps.into_iter().flatten().max().unwrap_or(0))
 }

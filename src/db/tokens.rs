@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use super::schema::system_oauth2_access_token as access;
 use super::schema::system_oauth2_refresh_token as refresh;
 use super::schema::system_users as users;
-use super::{Db, RunQueryDsl};
+use super::{Db, RunQueryDsl, device_positions};
 use crate::domain::ids::{LoginId, UserId};
 
 /// SHA-256 of a token.
@@ -131,29 +131,40 @@ pub async fn delete_access_of_login(db: &mut Db, login: LoginId) -> QueryResult<
     diesel::delete(access::table.filter(access::refresh_token_id.eq(login))).execute(db).await
 }
 
-/// Ends a login: its refresh token and every access token made from it.
+/// Which of these logins exist.
+pub async fn list_existing(db: &mut Db, logins: Vec<LoginId>) -> QueryResult<Vec<LoginId>> {
+    if logins.is_empty() {
+        return Ok(Vec::new());
+    }
+    refresh::table.filter(refresh::id.eq_any(logins)).select(refresh::id).load(db).await
+}
+
+/// Ends a login: its refresh token, every access token made from it, and what is known of its devices.
 pub async fn delete_login(db: &mut Db, login: LoginId) -> QueryResult<usize> {
     delete_access_of_login(db, login).await?;
+    device_positions::delete_of_logins(db, vec![login]).await?;
     diesel::delete(refresh::table.filter(refresh::id.eq(login))).execute(db).await
 }
 
 /// Ends every login of a user.
 pub async fn delete_logins_of_user(db: &mut Db, user: UserId) -> QueryResult<usize> {
     diesel::delete(access::table.filter(access::user_id.eq(user))).execute(db).await?;
+    device_positions::delete_of_user(db, user).await?;
     diesel::delete(refresh::table.filter(refresh::user_id.eq(user))).execute(db).await
 }
 
-/// Removes up to `limit` tokens of each kind that expired before `time`; how many went.
+/// Removes up to `limit` tokens of each kind that expired before `time`, with the devices of the logins; how many tokens went.
 pub async fn delete_expired(db: &mut Db, time: i64, limit: i64) -> QueryResult<usize> {
     let old_access: Vec<i64> =
         access::table.filter(access::expires_time.lt(time)).select(access::id).limit(limit).load(db).await?;
-    let old_refresh: Vec<i64> =
+    let old_refresh: Vec<LoginId> =
         refresh::table.filter(refresh::expires_time.lt(time)).select(refresh::id).limit(limit).load(db).await?;
     let mut count = 0;
     if !old_access.is_empty() {
         count += diesel::delete(access::table.filter(access::id.eq_any(old_access))).execute(db).await?;
     }
     if !old_refresh.is_empty() {
+        device_positions::delete_of_logins(db, old_refresh.clone()).await?;
         count += diesel::delete(refresh::table.filter(refresh::id.eq_any(old_refresh))).execute(db).await?;
     }
     Ok(count)

@@ -3,6 +3,7 @@
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 
+use super::page::contains;
 use super::schema::system_users::{self, table};
 use super::{Columns, Db, RunQueryDsl};
 use crate::domain::ids::UserId;
@@ -87,16 +88,8 @@ diesel::define_sql_function! { fn lower(text: Text) -> Text; }
 /// Accounts whose nickname contains `part` in whatever case (on SQLite that is so for ASCII letters only), by id, at
 /// most `limit`.
 pub async fn list_by_nickname(db: &mut Db, part: &str, limit: i64) -> QueryResult<Vec<User>> {
-    let mut pattern = String::from("%");
-    for character in part.chars() {
-        if matches!(character, '%' | '_' | '!') {
-            pattern.push('!');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
     table
-        .filter(lower(system_users::nickname).like(lower(pattern)).escape('!'))
+        .filter(lower(system_users::nickname).like(lower(contains(part))).escape('!'))
         .order(system_users::id)
         .limit(limit)
         .select(User::columns())

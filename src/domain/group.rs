@@ -1,5 +1,6 @@
 //! Groups: the gate, roles, and who may do what (`contract/04` sections 3, 4 and 7).
 
+use crate::domain::calendar::time_text;
 use crate::domain::ids::UserId;
 use crate::domain::refusal::Refusal;
 
@@ -131,26 +132,6 @@ pub fn check_capacity(active: usize, more: usize, max: usize) -> Result<(), Refu
     if active.saturating_add(more) > max { Err(Refusal::MemberLimit(max)) } else { Ok(()) }
 }
 
-/// A time as ISO text in UTC, to the second.
-fn time_text(milliseconds: i64) -> String {
-    let seconds = milliseconds.div_euclid(1_000);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil_from_days(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", rest / 3_600, rest / 60 % 60, rest % 60)
-}
-
-/// Days since 1970 as year, month, day: counts from 1 March 0000, when leap days come last.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -200,13 +181,5 @@ mod tests {
         assert_eq!(check_mute(owner, admin), Ok(()));
         assert_eq!(check_mute(member(Role::Normal), member(Role::Normal)), Err(Refusal::NotGroupOwnerOrAdmin));
         assert_eq!(check_mute(owner, owner), Err(Refusal::CannotMuteOwner));
-    }
-
-    #[rstest]
-    #[case(0, "1970-01-01T00:00:00")]
-    #[case(951_782_400_000, "2000-02-29T00:00:00")]
-    #[case(MUTED_FOR_EVER, "9999-12-31T00:00:00")]
-    fn times_are_written_in_utc(#[case] time: i64, #[case] expected: &str) {
-        assert_eq!(time_text(time), expected);
     }
 }

@@ -19,12 +19,18 @@ pub enum Refusal {
     WrongOldPassword,
     #[error("tenant does not exist")]
     TenantNotFound,
+    #[error("file does not exist")]
+    FileNotFound,
+    #[error("file name or directory is not valid")]
+    FileNameInvalid,
     #[error("message does not exist")]
     MessageNotFound,
     #[error("only your own messages can be recalled")]
     RecallDenied,
     #[error("message is recalled already")]
     AlreadyRecalled,
+    #[error("the message contains a sensitive word")]
+    SensitiveWord,
     #[error("at most {0} rows can be pulled at once")]
     PullSizeExceeded(i64),
     #[error("messages older than {0} minutes cannot be recalled")]
@@ -99,6 +105,10 @@ pub enum Refusal {
     GroupRequestNotToMe,
     #[error("already a member of this group")]
     AlreadyGroupMember,
+    #[error("sensitive word does not exist")]
+    WordNotFound,
+    #[error("sensitive word exists already: {0}")]
+    WordExists(String),
     #[error("you are not friends")]
     NotFriend,
     #[error("you cannot add yourself")]
@@ -127,6 +137,8 @@ impl Refusal {
             Refusal::AccountDisabled => 1_002_000_001,
             Refusal::UsernameTaken => 1_002_003_000,
             Refusal::UserNotFound => 1_002_003_003,
+            Refusal::FileNotFound => 1_001_003_001,
+            Refusal::FileNameInvalid => 1_001_003_003,
             Refusal::WrongOldPassword => 1_002_003_005,
             Refusal::UserDisabled(_) => 1_002_003_006,
             Refusal::RegistrationClosed => 1_002_003_011,
@@ -134,6 +146,7 @@ impl Refusal {
             Refusal::MessageNotFound => 1_040_300_000,
             Refusal::RecallDenied => 1_040_300_002,
             Refusal::AlreadyRecalled => 1_040_300_003,
+            Refusal::SensitiveWord => 1_040_300_004,
             Refusal::PullSizeExceeded(_) => 1_040_300_005,
             Refusal::RecallTimeout(_) => 1_040_300_007,
             Refusal::QuoteInvalid => 1_040_300_008,
@@ -171,6 +184,8 @@ impl Refusal {
             Refusal::GroupRequestHandled => 1_040_510_002,
             Refusal::GroupRequestNotToMe => 1_040_510_003,
             Refusal::AlreadyGroupMember => 1_040_510_004,
+            Refusal::WordNotFound => 1_040_700_000,
+            Refusal::WordExists(_) => 1_040_700_001,
             Refusal::NotFriend => 1_040_600_001,
             Refusal::AddSelf => 1_040_600_002,
             Refusal::NotBlocked => 1_040_600_003,
@@ -194,9 +209,12 @@ impl Refusal {
             Refusal::UserDisabled(String::new()),
             Refusal::WrongOldPassword,
             Refusal::TenantNotFound,
+            Refusal::FileNotFound,
+            Refusal::FileNameInvalid,
             Refusal::MessageNotFound,
             Refusal::RecallDenied,
             Refusal::AlreadyRecalled,
+            Refusal::SensitiveWord,
             Refusal::PullSizeExceeded(0),
             Refusal::RecallTimeout(0),
             Refusal::QuoteInvalid,
@@ -234,6 +252,8 @@ impl Refusal {
             Refusal::GroupRequestHandled,
             Refusal::GroupRequestNotToMe,
             Refusal::AlreadyGroupMember,
+            Refusal::WordNotFound,
+            Refusal::WordExists(String::new()),
             Refusal::NotFriend,
             Refusal::AddSelf,
             Refusal::NotBlocked,

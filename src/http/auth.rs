@@ -6,13 +6,16 @@ use serde::{Deserialize, Serialize};
 use super::AppState;
 use super::caller::{Caller, Visitor, presented_token};
 use super::input::{Body, Params, check_text};
+use super::manager::{Menu, menus};
 use super::response::{Answer, Reply};
 use crate::domain::ids::UserId;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::protocol::payload::LoginBody;
 use crate::service::Locks;
-use crate::service::accounts::{self, Registration, hash_password, verify_password};
+use crate::service::accounts::{self, Registration};
+use crate::service::passwords::{hash_password, verify_password};
+use crate::service::permissions;
 use crate::service::tokens::{self, FreshLogin, FreshToken};
 
 #[derive(Deserialize)]
@@ -152,15 +155,17 @@ pub struct PermissionUser {
 #[derive(Serialize)]
 pub struct PermissionInfo {
     user: PermissionUser,
-    roles: Vec<String>,
-    permissions: Vec<String>,
-    menus: Vec<String>,
+    roles: Vec<&'static str>,
+    permissions: Vec<&'static str>,
+    menus: Vec<Menu>,
 }
 
-/// GET `/system/auth/get-permission-info`. There are no roles and menus yet; the chat needs none.
+/// GET `/system/auth/get-permission-info`. Roles, permissions and menus are those of operators; the chat needs none.
 pub async fn permission_info(state: web::Data<AppState>, caller: Caller) -> Answer<Option<PermissionInfo>> {
     let id = caller.user;
-    let user = state.readers.run(async move |db| accounts::get_user(db, id).await).await?;
+    let read =
+        state.readers.run(async move |db| Ok((accounts::get_user(db, id).await?, permissions::of_user(db, id).await?)));
+    let (user, held) = read.await?;
     Ok(Reply(user.map(|user| PermissionInfo {
         user: PermissionUser {
             id: user.id,
@@ -170,9 +175,9 @@ pub async fn permission_info(state: web::Data<AppState>, caller: Caller) -> Answ
             username: user.username.unwrap_or_default(),
             email: user.email,
         },
-        roles: Vec::new(),
-        permissions: Vec::new(),
-        menus: Vec::new(),
+        roles: held.roles(),
+        permissions: held.keys(),
+        menus: menus(&held),
     })))
 }
 

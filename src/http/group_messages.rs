@@ -60,7 +60,8 @@ pub async fn send(
     caller: Caller,
     Body(body): Body<SendGroupMessageRequest>,
 ) -> Answer<GroupMessageBody> {
-    let draft = body.into_draft(caller.user)?;
+    let mut draft = body.into_draft(caller.user)?;
+    state.words.mark(&state.readers, draft.content_type, &mut draft.content).await?;
     Ok(Reply(state.writer.send_group(draft).await?.into()))
 }
 

@@ -33,6 +33,8 @@ pub async fn metrics_for_loopback(state: web::Data<AppState>, request: HttpReque
 /// GET `/metrics` on the address that is configured for it.
 pub async fn metrics(state: web::Data<AppState>) -> HttpResponse {
     metrics::gauge!("nudge_commands_waiting").set(state.writer.waiting() as f64);
+    // What is not noted is what it was before.
+    let _ = web::block(crate::telemetry::note_process).await;
     metrics::gauge!("nudge_registry_backlog").set(state.registry.backlog() as f64);
     HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(crate::telemetry::render_metrics())
 }

@@ -70,7 +70,8 @@ pub async fn send(
     caller: Caller,
     Body(body): Body<SendPrivateMessageRequest>,
 ) -> Answer<PrivateMessageBody> {
-    let draft = body.into_draft(caller.user)?;
+    let mut draft = body.into_draft(caller.user)?;
+    state.words.mark(&state.readers, draft.content_type, &mut draft.content).await?;
     Ok(Reply(state.writer.send_private(draft).await?.into()))
 }
 

@@ -1,13 +1,14 @@
 //! The route table, and what unknown paths and wrong methods are answered with.
 
 use actix_web::middleware::from_fn;
-use actix_web::web::{self, ServiceConfig, delete, get, post, put};
+use actix_web::web::{self, ServiceConfig, delete, get, head, post, put};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 
 use super::caller::{authenticate, demand_login};
+use super::manager::MANAGER;
 use super::{
-    auth, conversation_reads, friend_requests, friends, group_members, group_messages, group_requests, groups, health,
-    lookups, private_messages, server_api, sessions, sync, users, ws,
+    auth, conversation_reads, file_answers, files, friend_requests, friends, group_members, group_messages,
+    group_requests, groups, health, lookups, private_messages, server_api, sessions, sync, users, web as chat, ws,
 };
 use crate::error::AppError;
 
@@ -18,8 +19,11 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/readyz", get().to(health::readyz)))
         .service(at("/metrics", get().to(health::metrics_for_loopback)))
         .service(at("/infra/ws", get().to(ws::open)))
+        .service(at("/", get().to(chat::page)).route(head().to(chat::page)))
+        .service(at("/assets/{path:.*}", get().to(chat::asset)).route(head().to(chat::asset)))
         .service(web::scope("/admin-api/system").configure(system))
         .service(web::scope("/admin-api/im").wrap(from_fn(demand_login)).configure(im))
+        .service(web::scope("/admin-api/infra/file").configure(file_bytes).configure(file_records))
         .service(web::scope("/api/v1").configure(server))
         .default_service(web::to(unknown_path));
 }
@@ -39,6 +43,20 @@ fn system(config: &mut ServiceConfig) {
         .service(at("/tenant/get-id-by-name", get().to(lookups::tenant_id_by_name)))
         .service(at("/tenant/simple-list", get().to(lookups::tenants)))
         .service(web::scope("").wrap(from_fn(demand_login)).configure(signed_in));
+}
+
+/// What of `/admin-api/infra/file` is no JSON.
+fn file_bytes(config: &mut ServiceConfig) {
+    let download = web::resource("/{config}/get/{path:.*}")
+        .route(get().to(file_answers::download))
+        .route(head().to(file_answers::download))
+        .default_service(web::to(wrong_method));
+    config.service(download).service(at("/upload", post().to(files::upload)));
+}
+
+/// What else `/admin-api/infra/file` has.
+fn file_records(config: &mut ServiceConfig) {
+    config.service(at("/presigned-url", get().to(files::presign))).service(at("/create", post().to(files::create)));
 }
 
 /// What else `/admin-api/system` has, for those who are signed in.
@@ -133,12 +151,16 @@ const IM: &[Endpoint] = endpoints! {
 
 /// Method and path of everything below `/admin-api/im`, so that a test can ask of each what it shows to whom.
 pub fn im_endpoints() -> impl Iterator<Item = (&'static str, &'static str)> {
-    IM.iter().map(|endpoint| (endpoint.method, endpoint.path))
+    let manager = MANAGER.iter().map(|endpoint| (endpoint.method, endpoint.path));
+    IM.iter().map(|endpoint| (endpoint.method, endpoint.path)).chain(manager)
 }
 
 fn im(config: &mut ServiceConfig) {
     for endpoint in IM {
         config.service(at(endpoint.path, (endpoint.route)()));
+    }
+    for endpoint in MANAGER {
+        config.service(at(endpoint.path, endpoint.guarded()));
     }
 }
 
@@ -159,7 +181,7 @@ async fn wrong_method() -> Result<HttpResponse, AppError> {
 }
 
 /// Code 404 for those who are signed in, 401 for others, who need not know which paths exist.
-async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
+pub(super) async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, AppError> {
     authenticate(&request).await?;
     Err(AppError::NoSuchPath)
 }

@@ -14,7 +14,8 @@ use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::protocol::payload::SimpleUserBody;
 use crate::service::Locks;
-use crate::service::accounts::{self, ProfileChange, User, hash_password, verify_password};
+use crate::service::accounts::{self, ProfileChange, User};
+use crate::service::passwords::{hash_password, verify_password};
 
 /// Users that a search by nickname gives at most.
 const MAX_FOUND: i64 = 100;

@@ -13,10 +13,12 @@ use crate::protocol::close::CloseReason;
 /// Longest name of a device or platform; longer ones are cut.
 const MAX_NAME_CHARS: usize = 64;
 
-#[derive(Deserialize)]
-struct DeviceParams {
+#[derive(Default, Deserialize)]
+struct Params {
     device: Option<String>,
     platform: Option<String>,
+    /// `0`: the client's cursors are moved by pulls only, so nothing has to be replayed to it.
+    resume: Option<String>,
 }
 
 pub async fn open(state: web::Data<AppState>, request: HttpRequest, payload: web::Payload) -> HttpResponse {
@@ -28,8 +30,17 @@ pub async fn open(state: web::Data<AppState>, request: HttpRequest, payload: web
         Ok(identity) => identity,
         Err(error) => return refuse(&error),
     };
-    let device = web::Query::<DeviceParams>::from_query(request.query_string()).map(web::Query::into_inner).ok();
-    let (device, platform) = device.map_or((None, None), |query| (query.device, query.platform));
+    let params = web::Query::<Params>::from_query(request.query_string()).map(web::Query::into_inner);
+    let params = params.unwrap_or_default();
+    let device = params.device.map(shorten);
+    let resume = if params.resume.as_deref() == Some("0") {
+        None
+    } else {
+        match state.replays.open(identity.user, identity.login, device.clone().unwrap_or_default()).await {
+            Ok(resume) => Some(resume),
+            Err(error) => return refuse(&error),
+        }
+    };
     let opened = open_session(
         &request,
         payload,
@@ -39,16 +50,18 @@ pub async fn open(state: web::Data<AppState>, request: HttpRequest, payload: web
             user: identity.user,
             login: identity.login,
             expires_at_ms: identity.expires_time,
-            device: device.map(shorten),
-            platform: platform.map(shorten),
+            device,
+            platform: params.platform.map(shorten),
             address: Some(client_address(&request, &state.config.trusted_proxies)),
         },
+        resume,
     )
     .await;
     let session = match opened {
         Ok(session) => session,
         Err(OpenError::Handshake(error)) => return error.error_response(),
         Err(OpenError::TooManySessions) => return HttpResponse::TooManyRequests().finish(),
+        Err(OpenError::Replay(error)) => return refuse(&error),
         Err(OpenError::Stopping) => return HttpResponse::ServiceUnavailable().finish(),
     };
     // The token may have been revoked between the first look and the attach; whoever revoked it has closed the

@@ -8,7 +8,8 @@ use bytestring::ByteString;
 use serde::Serialize;
 
 use crate::domain::conversation::ConversationType;
-use crate::domain::ids::UserId;
+use crate::domain::device_position::DevicePosition;
+use crate::domain::ids::{MessageId, UserId};
 
 /// The message table that a stored frame belongs to; ids rise within one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +17,17 @@ pub enum Stream {
     Private,
     Group,
     Channel,
+}
+
+impl Stream {
+    /// The id of this stream in a position.
+    pub fn of(self, position: &mut DevicePosition) -> &mut MessageId {
+        match self {
+            Stream::Private => &mut position.private,
+            Stream::Group => &mut position.group,
+            Stream::Channel => &mut position.channel,
+        }
+    }
 }
 
 /// How much a frame matters when a session cannot take it.

@@ -119,6 +119,14 @@ pub struct OperatorContent {
     pub operator_user_id: UserId,
 }
 
+/// Content of GROUP_BANNED (1533).
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BannedContent {
+    pub operator_user_id: UserId,
+    pub banned: bool,
+}
+
 /// Content of events about members: 1501, 1508, 1509, 1517, 1518.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

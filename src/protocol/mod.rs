@@ -4,4 +4,5 @@ pub mod close;
 pub mod frame;
 pub mod friend;
 pub mod group_payload;
+pub mod manager_payload;
 pub mod payload;

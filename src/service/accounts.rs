@@ -1,9 +1,5 @@
 //! Accounts: registering, signing in, profile (`contract/01` sections 6 and 7).
 
-use argon2::Argon2;
-use argon2::password_hash::rand_core::OsRng;
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
-
 use super::Tx;
 use super::tokens::{self, FreshLogin};
 use crate::db::Db;
@@ -20,19 +16,6 @@ pub struct Registration {
     pub username: String,
     pub nickname: String,
     pub password_hash: String,
-}
-
-/// Hashes a password with argon2id. Takes tens of milliseconds and 19 MiB: never on an async thread.
-pub fn hash_password(password: &str) -> Result<String, AppError> {
-    let salt = SaltString::generate(&mut OsRng);
-    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
-    hash.map(|hash| hash.to_string()).map_err(|error| AppError::Internal(format!("hashing failed: {error}")))
-}
-
-/// Whether the password fits the hash. As slow as [`hash_password`].
-pub fn verify_password(password: &str, hash: &str) -> bool {
-    let Ok(hash) = PasswordHash::new(hash) else { return false };
-    Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
 }
 
 /// Makes an account and signs it in.

@@ -3,7 +3,7 @@
 mod read;
 mod send;
 
-pub use read::{list_history, max_read_message_id, pull};
+pub use read::{list_history, max_read_message_id, pull, pull_page};
 pub use send::{PrivateDraft, SentRun, send_all};
 
 use std::collections::HashMap;
@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use diesel::QueryResult;
 use rand::Rng;
 
-use super::Tx;
 use super::conversation_reads::PRIVATE;
+use super::{Tx, notification};
 use crate::db::conversation_reads::{self, PositionKey};
 use crate::db::private_messages::{self as table, PrivateMessageRow};
 use crate::db::sequence::Counter;
@@ -26,7 +26,7 @@ use crate::domain::message::{
 };
 use crate::domain::private_message::{PrivateMessage, check_recall};
 use crate::error::AppError;
-use crate::protocol::frame::{FrameClass, Stream};
+use crate::protocol::frame::{Frame, FrameClass, Stream};
 use crate::protocol::payload::{PrivateMessageBody, RecallContent};
 
 /// How far each user has read towards each other one, as far as some rows need it.
@@ -43,6 +43,13 @@ async fn present(db: &mut Db, rows: Vec<PrivateMessageRow>) -> QueryResult<Vec<P
     senders.dedup();
     let positions = conversation_reads::list_positions(db, PRIVATE, readers, senders).await?;
     Ok(rows.into_iter().map(|row| present_row(row, &positions)).collect())
+}
+
+/// As [`present`], with the content of recalled messages: for operators.
+pub(super) async fn present_whole(db: &mut Db, rows: Vec<PrivateMessageRow>) -> QueryResult<Vec<PrivateMessage>> {
+    let contents: Vec<String> = rows.iter().map(|row| row.content.clone()).collect();
+    let messages = present(db, rows).await?.into_iter();
+    Ok(messages.zip(contents).map(|(message, content)| PrivateMessage { content, ..message }).collect())
 }
 
 fn present_row(row: PrivateMessageRow, positions: &Positions) -> PrivateMessage {
@@ -70,9 +77,17 @@ pub(super) fn server_message_id() -> String {
 /// Tells both parties of a stored message, on all their devices.
 fn notify_stored(tx: &mut Tx<'_>, message: PrivateMessage) -> QueryResult<()> {
     let receivers = vec![message.receiver_id, message.sender_id];
+    if let Some(frame) = stored_frame(message)? {
+        tx.notify_frame(receivers, frame);
+    }
+    Ok(())
+}
+
+/// The push of a stored message; none for a type that this server does not know.
+pub(super) fn stored_frame(message: PrivateMessage) -> QueryResult<Option<Frame>> {
     let class = FrameClass::Stored { stream: Stream::Private, id: message.id.0 };
-    let Some(content_type) = ContentType::from_number(message.content_type) else { return Ok(()) };
-    tx.notify(receivers, class, ConversationType::Private, content_type, &PrivateMessageBody::from(message))
+    let Some(content_type) = ContentType::from_number(message.content_type) else { return Ok(None) };
+    notification(class, ConversationType::Private, content_type, &PrivateMessageBody::from(message)).map(Some)
 }
 
 /// Stores and announces one row that the server makes. Needs the `private` counter.

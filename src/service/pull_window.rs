@@ -24,6 +24,20 @@ pub struct View {
     pub newest: MessageId,
 }
 
+/// The rows of a page, and up to which id it is complete if it is not full.
+#[derive(Debug)]
+pub struct Pulled<T> {
+    pub rows: Vec<T>,
+    pub newest: MessageId,
+}
+
+impl<T> Pulled<T> {
+    pub fn try_map<U>(self, change: impl Fn(T) -> Result<U, AppError>) -> Result<Pulled<U>, AppError> {
+        let rows = self.rows.into_iter().map(change).collect::<Result<_, _>>()?;
+        Ok(Pulled { rows, newest: self.newest })
+    }
+}
+
 /// Refuses a page that is empty or over the limit (1040300005).
 pub fn check_pull_size(size: i64, rules: &MessageConfig) -> Result<(), AppError> {
     if size < 1 {
@@ -74,15 +88,21 @@ impl PullWindow {
             return Ok(floor);
         }
         let oldest = now.saturating_sub(days.saturating_mul(86_400_000));
-        let floor = self.last_id_before(db, oldest, newest).await?;
+        let floor = self.search(db, oldest, newest).await?;
         if let Ok(mut known) = self.known.lock() {
             *known = Some((now, floor));
         }
         Ok(floor)
     }
 
+    /// The highest id whose message was sent at `time` or earlier.
+    pub async fn last_id_until(&self, db: &mut Db, time: i64) -> QueryResult<MessageId> {
+        let newest = MessageId(horizon(db, self.counter).await?);
+        self.search(db, time, newest).await
+    }
+
     /// Binary search on the primary key: the highest id whose message was sent at `time` or earlier.
-    async fn last_id_before(&self, db: &mut Db, time: i64, newest: MessageId) -> QueryResult<MessageId> {
+    async fn search(&self, db: &mut Db, time: i64, newest: MessageId) -> QueryResult<MessageId> {
         let (mut low, mut high) = (0, newest.0);
         while low < high {
             let middle = low + (high - low + 1) / 2;

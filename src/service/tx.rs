@@ -86,6 +86,17 @@ impl Outbox {
     }
 }
 
+/// A notification as the frame that sockets get.
+pub fn notification<P: Serialize>(
+    class: FrameClass,
+    conversation: ConversationType,
+    content_type: ContentType,
+    payload: &P,
+) -> QueryResult<Frame> {
+    Frame::im_notification(class, conversation, content_type.number(), payload)
+        .map_err(|error| Error::SerializationError(Box::new(error)))
+}
+
 impl<'a> Tx<'a> {
     pub fn new(db: &'a mut Db, now: i64, config: &'a Config, members: &'a mut MemberCache) -> Tx<'a> {
         Tx { db, now, config, members, held: Vec::new(), stamp: None, outbox: Outbox::default() }
@@ -157,10 +168,13 @@ impl<'a> Tx<'a> {
         content_type: ContentType,
         payload: &P,
     ) -> QueryResult<()> {
-        let frame = Frame::im_notification(class, conversation, content_type.number(), payload)
-            .map_err(|error| Error::SerializationError(Box::new(error)))?;
-        self.outbox.notifications.push(Notification { receivers: receivers.into(), frame });
+        self.notify_frame(receivers, notification(class, conversation, content_type, payload)?);
         Ok(())
+    }
+
+    /// The same for a frame that is made already.
+    pub fn notify_frame(&mut self, receivers: impl Into<Arc<[UserId]>>, frame: Frame) {
+        self.outbox.notifications.push(Notification { receivers: receivers.into(), frame });
     }
 
     /// Closes the sockets of a login (of all the user's logins for `None`) after the commit.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use nudge::config::WebSocketConfig;
 use nudge::domain::ids::{LoginId, UserId};
 use nudge::protocol::close::CloseReason;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::harness::{TestServer, closes, frame, within};
 
@@ -134,4 +135,21 @@ async fn a_stop_spreads_its_closes_over_the_window_and_refuses_newcomers() {
     assert!(began.elapsed() < window + Duration::from_secs(2), "stop took {:?}", began.elapsed());
     assert_eq!(server.sessions().await, 0);
     assert_eq!(server.try_connect("user=1").await.err(), Some(503));
+}
+
+#[actix_web::test]
+async fn a_session_that_panics_ends_alone_and_is_forgotten() {
+    let server = TestServer::start(WebSocketConfig::default()).await;
+    // On the same worker as the one that panics, and one of them of the same user.
+    let mut others = [server.connect(1).await, server.connect(2).await];
+    let mut doomed = server.try_connect("user=1&login=1&then=panic").await.unwrap();
+    assert_eq!(doomed.close_code().await, 1006);
+    server.wait_for_sessions(2).await;
+    others[1].send(Message::text("ping")).await;
+    assert_eq!(others[1].next().await.unwrap(), "pong");
+    let mut again = server.connect(1).await;
+    server.push(1, 7, 10);
+    assert_eq!((others[0].next_id().await, again.next_id().await), (Ok(7), Ok(7)));
+    drop((others, again));
+    server.wait_for_sessions(0).await;
 }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::dev::Payload;
+use actix_web::{App, FromRequest, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::{SinkExt, StreamExt};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use nudge::actors::{OpenError, Registry, SessionIdentity, open_session, prepare_connection};
@@ -33,7 +34,8 @@ struct Query {
     user: i64,
     login: i64,
     expires_in_ms: Option<i64>,
-    /// What the handler does after the attach: `revoke`, `fail`, or `abandon` (drops the future in the middle).
+    /// What the handler does after the attach: `revoke`, `fail`, or `abandon` (drops the future in the middle); with
+    /// `panic` the session panics a moment later.
     then: Option<String>,
 }
 
@@ -52,7 +54,8 @@ async fn socket(
         platform: None,
         address: request.peer_addr().map(|address| address.ip()),
     };
-    let opening = open_session(&request, payload, &state.0, &state.1, identity);
+    let payload = if query.then.as_deref() == Some("panic") { panicking(&request).await } else { payload };
+    let opening = open_session(&request, payload, &state.0, &state.1, identity, None);
     if query.then.as_deref() == Some("abandon") {
         let mut opening = Box::pin(opening);
         // Mostly it is pending now; either way it ends here.
@@ -69,8 +72,19 @@ async fn socket(
         }
         Err(OpenError::TooManySessions) => HttpResponse::TooManyRequests().finish(),
         Err(OpenError::Stopping) => HttpResponse::ServiceUnavailable().finish(),
+        Err(OpenError::Replay(error)) => panic!("no replay was asked for: {error}"),
         Err(OpenError::Handshake(_)) => HttpResponse::BadRequest().finish(),
     }
+}
+
+/// What the session reads instead of its connection: a little later it panics, inside of the session.
+async fn panicking(request: &HttpRequest) -> web::Payload {
+    let stream = futures_util::stream::once(async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        panic!("as a test wants it")
+    });
+    let mut payload = Payload::Stream { payload: stream.boxed_local() };
+    web::Payload::from_request(request, &mut payload).await.unwrap()
 }
 
 impl TestServer {

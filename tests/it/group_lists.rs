@@ -21,6 +21,7 @@ async fn a_device_gets_its_group_list_whenever_it_has_changed(backend: Backend) 
     let app = TestApp::start(backend).await;
     let crew = Crew::gather(&app).await;
     let Crew { owner, admin, member, outsider, group } = &crew;
+    let operator = &app.operator().await;
     let people = [owner, admin, member, outsider];
     let message = say(member, *group, "a word").await;
     let pin = json!({"id": group, "messageId": message});
@@ -36,6 +37,7 @@ async fn a_device_gets_its_group_list_whenever_it_has_changed(backend: Backend) 
     let target = json!({"id": group, "userId": member.id, "mutedSeconds": 60});
     let admins = json!({"id": group, "userIds": [member.id]});
     let recall = format!("/im/message/group/recall?id={message}");
+    let unban = format!("/im/manager/group/unban?id={group}");
     let dissolve = format!("/im/group/dissolve?id={group}");
     const UPDATE: &str = "/im/group/update";
     const MEMBER: &str = "/im/group-member/update";
@@ -59,6 +61,10 @@ async fn a_device_gets_its_group_list_whenever_it_has_changed(backend: Backend) 
         (admin, "PUT", "/im/group/unpin-message", pin, members),
         (owner, "PUT", "/im/group/add-admin", admins.clone(), nobody),
         (owner, "PUT", "/im/group/remove-admin", admins, nobody),
+        (operator, "PUT", "/im/manager/group/ban", json!({"id": group, "reason": "spam"}), members),
+        (operator, "PUT", "/im/manager/group/ban", json!({"id": group, "reason": "spam"}), nobody),
+        (operator, "PUT", unban.as_str(), Value::Null, members),
+        (operator, "PUT", unban.as_str(), Value::Null, nobody),
         (outsider, "POST", "/im/group-request/apply", json!({"groupId": group}), nobody),
         (owner, "POST", "/im/group/invite", users(outsider), [false, false, false, true]),
         (admin, "DELETE", "/im/group/kicking", users(member), [false, false, true, false]),

@@ -24,6 +24,8 @@ on_every_database! {
     invitations_of_two_servers_keep_the_member_limit,
     a_member_who_quits_and_is_kicked_leaves_once,
     a_group_is_dissolved_once,
+    a_group_is_banned_once_and_its_ban_lifted_once,
+    owner_and_operators_end_a_group_once,
     a_message_is_pinned_once,
     who_joins_many_times_at_once_is_one_member,
     comings_and_goings_leave_whole_spans,
@@ -189,6 +191,47 @@ async fn a_group_is_dissolved_once(backend: Backend) {
         assert_eq!(dissolve(&member, id).await, GROUP_DISSOLVED);
     }
     assert_eq!(dissolve(&member, make_group(&owner, &[&member]).await).await, NOT_OWNER);
+    pair.finish().await;
+}
+
+async fn a_group_is_banned_once_and_its_ban_lifted_once(backend: Backend) {
+    let pair = Pair::start(backend, Config::default()).await;
+    let crew = Crew::gather(&pair.app).await;
+    let operators = [pair.app.operator().await, pair.app.operator().await];
+    let before = mark(&crew.owner, crew.group).await;
+    let unban = format!("/im/manager/group/unban?id={}", crew.group);
+    let mut expected = Vec::new();
+    for _ in 0..rounds() {
+        for (path, banned) in [("/im/manager/group/ban", true), (&unban, false)] {
+            let body = if banned { json!({"id": crew.group, "reason": "spam"}) } else { Value::Null };
+            let calls = (0..5).map(|turn| {
+                let (operator, body) = (pair.at(&operators[turn % 2], turn / 2), body.clone());
+                async move { code(&operator, "PUT", path, body).await }
+            });
+            assert_eq!(join_all(calls).await, [0; 5]);
+            expected.push(1533);
+            assert_eq!(pulled_after(&crew.owner, before).await, expected, "one event");
+            assert_eq!(group(&crew.member, crew.group).await["banned"], banned);
+        }
+    }
+    pair.finish().await;
+}
+
+async fn owner_and_operators_end_a_group_once(backend: Backend) {
+    let pair = Pair::start(backend, Config::default()).await;
+    let operator = pair.app.operator().await;
+    for round in 0..rounds() {
+        let crew = Crew::gather(&pair.app).await;
+        let before = mark(&crew.owner, crew.group).await;
+        let paths = ["/im/group/dissolve", "/im/manager/group/dissolve", "/im/manager/group/dissolve"];
+        let calls = paths.iter().enumerate().map(|(turn, path)| {
+            let by = pair.at(if turn == 0 { &crew.owner } else { &operator }, turn + round);
+            async move { code(&by, "DELETE", &format!("{path}?id={}", crew.group), Value::Null).await }
+        });
+        let codes = join_all(calls).await;
+        assert_eq!((how_many(&codes, 0), how_many(&codes, GROUP_DISSOLVED)), (1, 2), "{codes:?}");
+        assert_eq!(pulled_after(&crew.member, before).await, [1511]);
+    }
     pair.finish().await;
 }
 

@@ -33,9 +33,9 @@ const PRIVATE: i32 = 1;
 /// Commits two messages before every statement of a read: one in each direction, because a pull reads what was sent
 /// and what was received by two statements.
 #[derive(Default)]
-struct Between {
-    server: OnceLock<(DbWriter, i64, i64)>,
-    left: AtomicUsize,
+pub struct Between {
+    pub server: OnceLock<(DbWriter, i64, i64)>,
+    pub left: AtomicUsize,
 }
 
 impl Between {
@@ -49,7 +49,7 @@ impl Between {
         writer.send_private(text_draft(*bob, *alice, "between")).await.unwrap();
     }
 
-    fn hook(self: &Arc<Self>) -> StatementHook {
+    pub fn hook(self: &Arc<Self>) -> StatementHook {
         let between = self.clone();
         Arc::new(move || {
             let between = between.clone();

@@ -42,7 +42,7 @@ async fn two_people_chat_on_several_devices(backend: Backend) {
     for number in 0..5 {
         missed.push(bob.send(&alice, &format!("number {number}")).await);
     }
-    let mut laptop = alice.connect().await;
+    let mut laptop = alice.try_connect("&resume=0").await.unwrap();
     assert_eq!(alice.pull_from(cursor, 100).await, missed);
     assert_eq!(laptop.drain().await, vec![]);
     let pushed = phone.drain().await.into_iter().map(|push| push.payload).collect::<Vec<_>>();

@@ -16,6 +16,7 @@ use crate::support::stored::Tables;
 
 on_every_database! {
     who_is_not_there_sees_nothing,
+    who_is_no_operator_sees_nothing_of_what_operators_see,
     who_came_back_is_no_reader_of_what_he_missed,
 }
 
@@ -137,11 +138,32 @@ const NOT_ABOUT_MESSAGES: &[(&str, &str)] = &[
 
 #[test]
 fn every_endpoint_has_a_row() {
-    let routes: BTreeSet<(&str, &str)> = im_endpoints().collect();
+    let routes: BTreeSet<(&str, &str)> = im_endpoints().filter(|(_, path)| !is_for_operators(path)).collect();
     let rows = MATRIX.iter().map(|(method, path, _, _)| (*method, *path)).chain(NOT_ABOUT_MESSAGES.iter().copied());
     assert_eq!(rows.collect::<BTreeSet<_>>(), routes);
     let reads = NOT_ABOUT_MESSAGES.iter().filter(|(method, _)| *method == "get");
     assert_eq!(reads.count(), 0, "whatever reads belongs into the matrix");
+}
+
+/// What asks for a permission, which [`who_is_no_operator_sees_nothing_of_what_operators_see`] has not, and
+/// `permissions.rs` has.
+fn is_for_operators(path: &str) -> bool {
+    path.starts_with("/manager/")
+}
+
+async fn who_is_no_operator_sees_nothing_of_what_operators_see(backend: Backend) {
+    let app = TestApp::start(backend).await;
+    let (owner, viewers) = viewers(&app).await;
+    let group = viewers[0].group;
+    for (method, path) in im_endpoints().filter(|(_, path)| is_for_operators(path)) {
+        let path = format!("/im{path}?id={group}&groupId={group}");
+        let body = Some(json!({"id": group, "reason": "none"})).filter(|_| method != "get");
+        for person in viewers.iter().map(|viewer| &viewer.person).chain([&owner]) {
+            let answer = person.call(&method.to_uppercase(), &path, body.clone()).await;
+            assert_eq!(code_of(&answer), 403, "{method} {path}: {answer}");
+        }
+    }
+    assert_eq!(viewers[0].ask("get", "/group/get", "?id=GROUP").await["data"]["status"], 0, "nothing was done either");
 }
 
 /// One column: somebody, how he stands to a group, and what must stay hidden from him.

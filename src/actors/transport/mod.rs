@@ -11,14 +11,15 @@
 mod guard;
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use actix::{Actor, ActorContext, ActorFuture, ActorState, AsyncContext, Handler, StreamHandler};
+use actix::fut::wrap_future;
+use actix::{Actor, ActorContext, ActorFuture, ActorFutureExt, ActorState, AsyncContext, Handler, StreamHandler};
 use actix_http::ws::Item;
 use actix_web::dev::Extensions;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -30,9 +31,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::actors::queue::{Ending, Outgoing, SessionQueue};
 use crate::actors::registry::{Attach, AttachRefused, Registry};
+use crate::actors::replay::{Resume, Tracker};
 use crate::actors::session::{Attachment, QueueChanged, SessionHandle, SessionIdentity};
 use crate::config::WebSocketConfig;
+use crate::error::AppError;
 use crate::protocol::close::CloseReason;
+use crate::service::replay::ReplayPage;
 
 use guard::{Gate, GuardedPayload};
 
@@ -51,6 +55,8 @@ pub enum OpenError {
     TooManySessions,
     #[error("the server is stopping")]
     Stopping,
+    #[error("what the device has missed cannot be read: {0}")]
+    Replay(AppError),
 }
 
 /// An attached session whose handshake answer has not been sent yet.
@@ -62,20 +68,21 @@ pub struct OpenSession {
 }
 
 /// Answers a WebSocket handshake: starts a session and attaches it, so that it is reachable before the client learns
-/// that it is connected.
+/// that it is connected. With `resume` it first gets what its device has missed.
 ///
 /// # Errors
-/// The request is no handshake, the user has too many sessions, or the server is stopping.
+/// The request is no handshake, the user has too many sessions, the server is stopping, or the replay cannot be read.
 pub async fn open_session(
     request: &HttpRequest,
     payload: web::Payload,
     registry: &Registry,
     config: &WebSocketConfig,
     identity: SessionIdentity,
+    resume: Option<Resume>,
 ) -> Result<OpenSession, OpenError> {
     let gate = Rc::new(Gate::default());
     let queue = registry.new_queue(identity.user);
-    let attachment = AttachmentSlot::default();
+    let (attachment, tracker) = (AttachmentSlot::default(), TrackerSlot::default());
     let session = Session {
         queue: queue.clone(),
         gate: gate.clone(),
@@ -85,6 +92,8 @@ pub async fn open_session(
         ping_interval: Duration::from_millis(config.ping_interval_ms),
         last_sign_of_life: Instant::now(),
         fragments: None,
+        tracker_slot: tracker.clone(),
+        tracker: None,
     };
     let guarded = GuardedPayload::new(payload, config.max_frame_bytes, gate);
     let (actor, response) = WsResponseBuilder::new(session, request, guarded)
@@ -92,10 +101,19 @@ pub async fn open_session(
         .start_with_addr()
         .map_err(OpenError::Handshake)?;
     let handle = SessionHandle { queue, session: actor.recipient() };
+    if resume.is_some() {
+        handle.queue.hold();
+    }
     match registry.attach(Attach { identity, handle: handle.clone() }).await {
         Ok(attached) => attachment.hold(Arc::new(attached)),
         Err(AttachRefused::TooManySessions) => return Err(OpenError::TooManySessions),
         Err(AttachRefused::Stopping) => return Err(OpenError::Stopping),
+    }
+    if let Some(resume) = resume {
+        // After the attach: a commit from now on is in the page, or pushed, or both.
+        let (begun, page) = resume.begin().await.map_err(OpenError::Replay)?;
+        handle.queue.add_page(page);
+        tracker.set(Some(Box::new(begun)));
     }
     Ok(OpenSession { response, handle })
 }
@@ -135,6 +153,9 @@ impl AttachmentSlot {
     }
 }
 
+/// Where a handshake leaves the tracker for the session's actor, which has not started by then.
+type TrackerSlot = Rc<Cell<Option<Box<Tracker>>>>;
+
 /// One WebSocket.
 struct Session {
     queue: Arc<SessionQueue>,
@@ -146,6 +167,9 @@ struct Session {
     last_sign_of_life: Instant,
     /// The text of an unfinished fragmented message; the guard bounds it.
     fragments: Option<BytesMut>,
+    tracker_slot: TrackerSlot,
+    /// None for a client that wants no replay.
+    tracker: Option<Box<Tracker>>,
 }
 
 impl Session {
@@ -162,11 +186,20 @@ impl Session {
     }
 
     /// Writes a turn's worth of what waits, or the close frame. Answers whether more waits.
-    fn write_waiting(&self, ctx: &mut WebsocketContext<Self>) -> bool {
+    fn write_waiting(&mut self, ctx: &mut WebsocketContext<Self>) -> bool {
+        let tracker = &mut self.tracker;
         let taken = self.queue.take(WRITE_BYTES, |item| match item {
-            Outgoing::Frame(frame) => ctx.text(frame.text),
+            Outgoing::Frame(frame) => {
+                if let Some(tracker) = tracker {
+                    tracker.write(&frame);
+                }
+                ctx.text(frame.text);
+            }
             Outgoing::TextPong => ctx.text("pong"),
-            Outgoing::Ping => ctx.ping(b""),
+            Outgoing::Ping { ends_page } => match tracker {
+                Some(tracker) => ctx.ping(&tracker.ping(ends_page, Instant::now())),
+                None => ctx.ping(b""),
+            },
             Outgoing::Pong(payload) => ctx.pong(&payload),
         });
         match taken.ending {
@@ -181,12 +214,14 @@ impl Session {
     fn on_timer(&self, ctx: &mut WebsocketContext<Self>) -> Instant {
         let now = Instant::now();
         let left = self.lifetime_left();
+        let patience = self.ping_interval * 2;
+        let is_stuck = self.tracker.as_ref().is_some_and(|tracker| tracker.is_stuck(patience, now));
         if left.is_zero() {
             self.close(CloseReason::SignedOut, ctx);
-        } else if now.duration_since(self.last_sign_of_life) >= self.ping_interval * 2 {
+        } else if is_stuck || now.duration_since(self.last_sign_of_life) >= patience {
             self.close(CloseReason::HeartbeatTimeout, ctx);
         } else {
-            self.queue.push_control(Outgoing::Ping);
+            self.queue.push_control(Outgoing::Ping { ends_page: false });
         }
         now + left.min(self.ping_interval)
     }
@@ -223,13 +258,37 @@ impl Session {
         }
     }
 
+    fn on_pong(&mut self, payload: &[u8], ctx: &mut WebsocketContext<Self>) {
+        if let Some(read) = self.tracker.as_mut().and_then(|tracker| tracker.pong(payload)) {
+            ctx.spawn(wrap_future(read).map(|page, session: &mut Session, ctx| session.add_page(page, ctx)));
+        }
+    }
+
+    fn add_page(&mut self, page: Result<ReplayPage, AppError>, ctx: &mut WebsocketContext<Self>) {
+        match page {
+            Ok(page) => {
+                if let Some(tracker) = &mut self.tracker {
+                    tracker.turn(&page);
+                }
+                self.queue.add_page(page);
+                // The page is written when the session is polled next.
+                ctx.notify(QueueChanged);
+            }
+            Err(error) => {
+                tracing::warn!(user.id = self.queue.user().0, %error, "a replay cannot go on");
+                self.close(CloseReason::Resync, ctx);
+            }
+        }
+    }
+
     fn on_frame(&mut self, message: Message, ctx: &mut WebsocketContext<Self>) {
         match message {
             Message::Text(text) => self.on_text(text.as_bytes()),
             Message::Binary(_) => self.close(CloseReason::ProtocolError, ctx),
             Message::Continuation(item) => self.on_fragment(item, ctx),
             Message::Ping(payload) => self.queue.push_control(Outgoing::Pong(payload)),
-            Message::Pong(_) | Message::Nop => {}
+            Message::Pong(payload) => self.on_pong(&payload, ctx),
+            Message::Nop => {}
             Message::Close(reason) => {
                 self.queue.end(Ending::Client);
                 // The same code goes back (RFC 6455 section 5.5.1).
@@ -251,12 +310,15 @@ impl Actor for Session {
         if let (Some(connection), Some(attachment)) = (&self.connection, self.attachment.held()) {
             connection.hold(attachment);
         }
+        self.tracker = self.tracker_slot.take();
         self.last_sign_of_life = Instant::now();
         let first = Instant::now() + self.lifetime_left().min(self.ping_interval);
         ctx.spawn(Pulse { timer: Box::pin(sleep_until(first)) });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
+        // What was confirmed is noted before anybody hears that the session is gone.
+        self.tracker = None;
         if let Some(attachment) = self.attachment.0.take() {
             attachment.session_ended();
         }

@@ -12,12 +12,27 @@ pub const MAX_CONTENT_BYTES: usize = 64 * 1024;
 pub struct Content {
     raw: String,
     fields: Map<String, Value>,
+    has_sensitive_word: bool,
 }
 
 impl Content {
     /// The text as it was sent, byte for byte.
     pub fn raw(&self) -> &str {
         &self.raw
+    }
+
+    /// What a TEXT says.
+    pub fn text(&self) -> Option<&str> {
+        self.fields.get("content")?.as_str()
+    }
+
+    /// Notes that it holds a sensitive word, so that whoever wants to send it is refused.
+    pub fn mark_sensitive(&mut self) {
+        self.has_sensitive_word = true;
+    }
+
+    pub fn has_sensitive_word(&self) -> bool {
+        self.has_sensitive_word
     }
 
     /// The parsed object. Of repeated keys it holds the last, as in JavaScript.
@@ -41,7 +56,7 @@ pub fn parse_content(content_type: ContentType, raw: &str) -> Result<Content, Co
         return Err(ContentInvalid("contains U+0000"));
     }
     rules::check_fields(content_type, &fields)?;
-    Ok(Content { raw: raw.to_owned(), fields })
+    Ok(Content { raw: raw.to_owned(), fields, has_sensitive_word: false })
 }
 
 /// Whether valid JSON contains `\u0000`, which PostgreSQL cannot hold once it is decoded. A scan of the text, and not

@@ -4,7 +4,7 @@ mod read;
 mod receipts;
 mod send;
 
-pub use read::{list_history, load_visible, pull, read_user_ids, sees_any_between};
+pub use read::{list_history, load_visible, pull, pull_page, read_user_ids, sees_any_between};
 pub use receipts::load_counter;
 pub use send::{GroupDraft, SentRun, send_all};
 
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use diesel::QueryResult;
 use serde::Serialize;
 
-use super::Tx;
 use super::private_messages::server_message_id;
+use super::{Tx, notification};
 use crate::db::group_messages::{self as table, GroupMessageRow};
 use crate::db::groups::{self, GroupChange};
 use crate::db::sequence::Counter;
@@ -29,7 +29,7 @@ use crate::domain::message::{
 };
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
-use crate::protocol::frame::{FrameClass, Stream};
+use crate::protocol::frame::{Frame, FrameClass, Stream};
 use crate::protocol::group_payload::GroupMessageBody;
 use crate::protocol::payload::RecallContent;
 
@@ -48,6 +48,13 @@ async fn present(db: &mut Db, viewer: UserId, rows: Vec<GroupMessageRow>) -> Que
         }
     }
     Ok(rows.into_iter().map(|row| present_row(row, viewer, &receipts)).collect())
+}
+
+/// As [`present`] for a stranger, with the content of recalled messages: for operators.
+pub(super) async fn present_whole(db: &mut Db, rows: Vec<GroupMessageRow>) -> QueryResult<Vec<GroupMessage>> {
+    let contents: Vec<String> = rows.iter().map(|row| row.content.clone()).collect();
+    let messages = present(db, UserId(0), rows).await?.into_iter();
+    Ok(messages.zip(contents).map(|(message, content)| GroupMessage { content, ..message }).collect())
 }
 
 fn present_row(row: GroupMessageRow, viewer: UserId, receipts: &HashMap<MessageId, Receipt>) -> GroupMessage {
@@ -73,10 +80,19 @@ fn present_row(row: GroupMessageRow, viewer: UserId, receipts: &HashMap<MessageI
 
 /// Tells members of a stored message, on all their devices. A push carries `readCount` 0 (`contract/01` section 11).
 fn notify_stored(tx: &mut Tx<'_>, message: GroupMessage, receivers: Arc<[UserId]>) -> QueryResult<()> {
+    if let Some(frame) = stored_frame(message)? {
+        tx.notify_frame(receivers, frame);
+    }
+    Ok(())
+}
+
+/// The push of a stored message; none for a type that this server does not know.
+pub(super) fn stored_frame(message: GroupMessage) -> QueryResult<Option<Frame>> {
     let class = FrameClass::Stored { stream: Stream::Group, id: message.id.0 };
-    let Some(content_type) = ContentType::from_number(message.content_type) else { return Ok(()) };
-    let body = GroupMessageBody { read_count: Some(0), ..GroupMessageBody::from(message) };
-    tx.notify(receivers, class, ConversationType::Group, content_type, &body)
+    let Some(content_type) = ContentType::from_number(message.content_type) else { return Ok(None) };
+    let body = GroupMessageBody::from(message);
+    let body = GroupMessageBody { read_count: body.read_count.or(Some(0)), ..body };
+    notification(class, ConversationType::Group, content_type, &body).map(Some)
 }
 
 /// Stores and announces a message that the server makes for all members. Needs the `group` counter.

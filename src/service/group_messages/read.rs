@@ -13,7 +13,7 @@ use crate::domain::ids::{GroupId, MAX_ID, MessageId, UserId};
 use crate::domain::message::STATUS_RECALLED;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
-use crate::service::pull_window::{PullWindow, check_pull_size};
+use crate::service::pull_window::{PullWindow, Pulled, check_pull_size};
 
 /// Spans sought in one statement: SQLite allows no more than 500 terms in a compound SELECT.
 const MAX_SEEKS: usize = 200;
@@ -33,14 +33,27 @@ pub async fn pull(
     rules: &MessageConfig,
     window: &PullWindow,
 ) -> Result<Vec<GroupMessage>, AppError> {
+    Ok(pull_page(db, user, after, size, now, rules, window).await?.rows)
+}
+
+/// The same, with the counter value up to which a page that is not full is complete.
+pub async fn pull_page(
+    db: &mut Db,
+    user: UserId,
+    after: MessageId,
+    size: i64,
+    now: i64,
+    rules: &MessageConfig,
+    window: &PullWindow,
+) -> Result<Pulled<GroupMessage>, AppError> {
     check_pull_size(size, rules)?;
     let view = window.look(db, now, rules).await?;
     if after >= view.newest {
-        return Ok(Vec::new());
+        return Ok(Pulled { rows: Vec::new(), newest: view.newest });
     }
     let rows = list_visible(db, user, after.max(view.floor), view.newest, size).await?;
     metrics::histogram!("nudge_pull_rows", "stream" => "group").record(rows.len() as f64);
-    Ok(present(db, user, rows).await?)
+    Ok(Pulled { rows: present(db, user, rows).await?, newest: view.newest })
 }
 
 /// Whether the user sees any message with `low < id <= high`.

@@ -145,6 +145,9 @@ fn check(draft: &GroupDraft, facts: &Facts, now: i64) -> Result<String, Refusal>
     let group = facts.groups.get(&draft.group).map(Group::state);
     let member = facts.members.get(&(draft.group, draft.sender)).copied();
     check_may_send(group, member, now)?;
+    if draft.content.has_sensitive_word() {
+        return Err(Refusal::SensitiveWord);
+    }
     let Some(id) = draft.content.quoted_message_id() else { return Ok(draft.content.without_quote()) };
     let original = facts.quoted.get(&MessageId(id)).ok_or(Refusal::QuoteInvalid)?;
     let spans = facts.spans.get(&(draft.group, draft.sender)).map(Vec::as_slice).unwrap_or_default();

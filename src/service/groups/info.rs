@@ -7,7 +7,7 @@ use crate::db::group_spans;
 use crate::db::groups::{self as table, Group, GroupChange};
 use crate::domain::content::ContentType;
 use crate::domain::group::{GROUP_DISSOLVED, Role, check_capacity, check_exists, check_owner};
-use crate::domain::ids::{GroupId, UserId};
+use crate::domain::ids::{GroupId, MessageId, UserId};
 use crate::error::AppError;
 use crate::protocol::group_payload::{InfoContent, MembersContent, NameContent, NoticeContent, OperatorContent};
 use crate::service::Tx;
@@ -108,8 +108,20 @@ pub async fn dissolve(tx: &mut Tx<'_>, user: UserId, id: GroupId) -> Result<(), 
     check_owner(state, user)?;
     active_member(tx.db, id, user).await?;
     let members = group_members::list_active_ids(tx.db, id).await?;
+    end_group(tx, user, id, members.clone(), members).await?;
+    Ok(())
+}
+
+/// Announces the end to `receivers`, and lets all members leave; the event's id.
+pub(super) async fn end_group(
+    tx: &mut Tx<'_>,
+    user: UserId,
+    id: GroupId,
+    members: Vec<UserId>,
+    receivers: Vec<UserId>,
+) -> Result<MessageId, AppError> {
     let content = OperatorContent { operator_user_id: user };
-    let event = store_server_message(tx, user, id, ContentType::GroupDissolve, &content, members.clone()).await?;
+    let event = store_server_message(tx, user, id, ContentType::GroupDissolve, &content, receivers).await?;
     let stamp = tx.stamp()?;
     group_members::leave(tx.db, id, members.clone(), stamp).await?;
     group_spans::close(tx.db, id, members, event.id).await?;
@@ -121,5 +133,5 @@ pub async fn dissolve(tx: &mut Tx<'_>, user: UserId, id: GroupId) -> Result<(), 
     };
     table::update(tx.db, id, &change).await?;
     table::raise_member_version(tx.db, id, stamp).await?;
-    Ok(())
+    Ok(event.id)
 }

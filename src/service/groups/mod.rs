@@ -3,6 +3,7 @@
 //! order. An event that a leaver still sees is stored before he goes; a joiner's own event after he has come.
 
 mod admins;
+mod bans;
 mod info;
 mod members;
 mod mutes;
@@ -10,6 +11,7 @@ mod pins;
 mod views;
 
 pub use admins::{add_admins, remove_admins, transfer_owner};
+pub use bans::{ban, dissolve_as_operator, unban};
 pub use info::{GroupUpdate, create, dissolve, update};
 pub use members::{MemberUpdate, invite, kick, quit, update_member};
 pub use mutes::{cancel_mute_member, mute_all, mute_member};

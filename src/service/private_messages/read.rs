@@ -13,7 +13,7 @@ use crate::domain::private_message::PrivateMessage;
 use crate::domain::refusal::Refusal;
 use crate::error::AppError;
 use crate::service::conversation_reads::PRIVATE;
-use crate::service::pull_window::{PullWindow, check_pull_size};
+use crate::service::pull_window::{PullWindow, Pulled, check_pull_size};
 
 /// The next page of what I sent and received, ascending (`contract/02` P2): full, or the end. Nothing above the
 /// counter value read first is returned, since the statements of one read may see different states.
@@ -26,14 +26,27 @@ pub async fn pull(
     rules: &MessageConfig,
     window: &PullWindow,
 ) -> Result<Vec<PrivateMessage>, AppError> {
+    Ok(pull_page(db, user, after, size, now, rules, window).await?.rows)
+}
+
+/// The same, with the counter value up to which a page that is not full is complete.
+pub async fn pull_page(
+    db: &mut Db,
+    user: UserId,
+    after: MessageId,
+    size: i64,
+    now: i64,
+    rules: &MessageConfig,
+    window: &PullWindow,
+) -> Result<Pulled<PrivateMessage>, AppError> {
     check_pull_size(size, rules)?;
     let view = window.look(db, now, rules).await?;
     if after >= view.newest {
-        return Ok(Vec::new());
+        return Ok(Pulled { rows: Vec::new(), newest: view.newest });
     }
     let rows = table::list_after(db, user, after.max(view.floor), view.newest, size).await?;
     metrics::histogram!("nudge_pull_rows", "stream" => "private").record(rows.len() as f64);
-    Ok(present(db, rows).await?)
+    Ok(Pulled { rows: present(db, rows).await?, newest: view.newest })
 }
 
 /// History of a conversation, newest first (`contract/02` P3). A recalled message appears as a recall of itself, and

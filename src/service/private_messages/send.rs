@@ -91,6 +91,9 @@ fn check(draft: &PrivateDraft, facts: &Facts) -> Result<String, Refusal> {
     let mine = facts.sides.get(&(draft.sender, draft.receiver)).copied();
     let theirs = facts.sides.get(&(draft.receiver, draft.sender)).copied();
     check_may_write(friend_state(mine, theirs))?;
+    if draft.content.has_sensitive_word() {
+        return Err(Refusal::SensitiveWord);
+    }
     let Some(id) = draft.content.quoted_message_id() else { return Ok(draft.content.without_quote()) };
     let original = facts.quoted.get(&MessageId(id)).ok_or(Refusal::QuoteInvalid)?;
     let parties = (original.sender_id, original.receiver_id);

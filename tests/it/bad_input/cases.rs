@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::endpoints::{Door, Endpoint, Field, Kind, Place, World};
+use super::values::{bad_values, harmless_values, odd_values};
 use crate::support::app::API_KEY;
 
 /// One request.
@@ -25,6 +26,9 @@ impl Case {
         match endpoint.door {
             Door::Open | Door::Free => {}
             Door::Login => headers.push(("authorization", format!("Bearer {}", world.alice.access_token).into_bytes())),
+            Door::Permission => {
+                headers.push(("authorization", format!("Bearer {}", world.operator.access_token).into_bytes()));
+            }
             Door::Key => headers.push(("x-api-key", API_KEY.as_bytes().to_vec())),
         }
         let mut case = Case {
@@ -111,7 +115,7 @@ fn with_value(endpoint: &Endpoint, field: &Field, value: &Value, valid: Case) ->
 fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
     let valid = || Case::valid(endpoint, world);
     let name = match endpoint.door {
-        Door::Login => "authorization",
+        Door::Login | Door::Permission => "authorization",
         Door::Key => "x-api-key",
         Door::Open => {
             let no_tenant =
@@ -131,7 +135,7 @@ fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
     // Strangers learn nothing of what a request should be.
     let nothing_else = Case { path: endpoint.path.to_owned(), body: Some(b"{".to_vec()), ..valid() };
     cases.push(refused("no token and a broken request", nothing_else.without_header(name)));
-    if endpoint.door == Door::Login {
+    if matches!(endpoint.door, Door::Login | Door::Permission) {
         for token in ["", "%FF%FE", "x"] {
             let valid = valid().without_header(name);
             let separator = if valid.path.contains('?') { '&' } else { '?' };
@@ -140,6 +144,11 @@ fn door_cases(endpoint: &Endpoint, world: &World) -> Vec<Case> {
         }
         let other = valid().with_header("tenant-id", b"2");
         cases.push(Case { what: "another tenant".into(), expected: Some(403), ..other });
+    }
+    if endpoint.door == Door::Permission {
+        let user = format!("Bearer {}", world.alice.access_token);
+        let user = valid().with_header("authorization", user.as_bytes());
+        cases.push(Case { what: "no operator".into(), expected: Some(403), ..user });
     }
     cases
 }
@@ -187,12 +196,17 @@ fn query_cases(endpoint: &Endpoint, field: &Field, valid: impl Fn() -> Case) -> 
         // A text may be any of these; only what no text may hold must fail.
         let must_fail = match field.kind {
             Kind::Flag => word != "true",
+            Kind::Times => true,
             kind => kind == Kind::Integer || word.contains("%00"),
         };
         queries.push((format!("{word:.40}"), vec![(name.to_owned(), word.to_owned())], must_fail));
     }
     for number in numbers {
-        queries.push((number.to_owned(), vec![(name.to_owned(), number.to_owned())], field.kind == Kind::Flag));
+        queries.push((
+            number.to_owned(),
+            vec![(name.to_owned(), number.to_owned())],
+            matches!(field.kind, Kind::Flag | Kind::Times),
+        ));
     }
     let case = |(what, pairs, must_fail): (String, Vec<(String, String)>, bool)| {
         let all = others.iter().map(|(name, value)| (*name, value.clone()));
@@ -205,110 +219,6 @@ fn query_cases(endpoint: &Endpoint, field: &Field, valid: impl Fn() -> Case) -> 
         cases.retain(|case| case.must_fail);
     }
     cases
-}
-
-/// Values of a JSON field, as text, that must be refused.
-fn bad_values(field: &Field) -> Vec<String> {
-    let long = format!("\"{}\"", "x".repeat(100_000));
-    let nul = "\"a\\u0000b\"".to_owned();
-    let mut values: Vec<String> = ["{}", r#"{"a":[1]}"#, "1e400", r#""\ud800""#, "nul"].map(String::from).into();
-    let more: &[&str] = match field.kind {
-        Kind::Integer | Kind::Amount | Kind::Cursor => &[
-            "true",
-            "[]",
-            "[1]",
-            "1.5",
-            "-0.5",
-            "1e3",
-            r#""""#,
-            r#""x""#,
-            r#""1.5""#,
-            "9223372036854775808",
-            "-9223372036854775809",
-            r#""9223372036854775808""#,
-        ],
-        Kind::Text => &["5", "-1", "true", "[]", r#"["x"]"#, "1.5"],
-        Kind::Flag => &["1", "0", "[]", r#""true""#, "1.5"],
-        Kind::List => &[
-            "5",
-            "true",
-            r#""x""#,
-            "[]",
-            "[null]",
-            "[5]",
-            "[{}]",
-            "[[]]",
-            r#"[""]"#,
-            r#"[{"externalId":"","nickname":""}]"#,
-        ],
-        Kind::Users | Kind::Mentions => &[
-            "5",
-            "true",
-            r#""x""#,
-            r#""5""#,
-            "[null]",
-            "[{}]",
-            "[[]]",
-            "[true]",
-            "[1.5]",
-            r#"[""]"#,
-            "[9223372036854775808]",
-        ],
-        Kind::StateCursor => &[
-            "5",
-            "true",
-            r#""x""#,
-            "[]",
-            "[[]]",
-            r#"{"lastUpdateTime":1}"#,
-            r#"{"lastId":1}"#,
-            r#"{"lastUpdateTime":null,"lastId":1}"#,
-            r#"{"lastUpdateTime":1,"lastId":9223372036854775808}"#,
-        ],
-    };
-    values.extend(more.iter().map(|value| (*value).to_owned()));
-    // (Deep nesting of a field that nobody reads is skipped without recursion, and ignored.)
-    let deep = format!("{}{}", "[".repeat(60_000), "]".repeat(60_000));
-    let deep_objects = format!("{}1{}", r#"{"a":"#.repeat(20_000), "}".repeat(20_000));
-    values.extend([long, nul, deep, deep_objects]);
-    if matches!(field.kind, Kind::Users | Kind::Mentions) {
-        values.push(format!("[{}]", vec!["1"; 1_001].join(",")));
-    }
-    if field.kind == Kind::Users && field.required {
-        values.push("[]".into());
-    }
-    if field.required {
-        values.push("null".into());
-        values.extend((field.kind == Kind::Text).then(|| "\"\"".to_owned()));
-    }
-    values
-}
-
-/// Values that have the right form and mean nothing, and must be refused.
-fn odd_values(field: &Field) -> &'static [&'static str] {
-    match (field.kind, field.required) {
-        (Kind::Integer, true) => {
-            &["0", "-1", "9007199254740992", "9223372036854775807", "-9223372036854775808", r#""-1""#]
-        }
-        (Kind::Integer, false) | (Kind::Amount, _) => &["-1", "9007199254740992", "2147483648"],
-        _ => &[],
-    }
-}
-
-/// Values that have the right form and mean nothing: refused, or without any effect.
-fn harmless_values(field: &Field) -> &'static [&'static str] {
-    match field.kind {
-        Kind::Users => {
-            &["[0]", "[-1]", "[9007199254740992]", "[9223372036854775807]", "[-9223372036854775808]", "[-1,-1]"]
-        }
-        Kind::Cursor => &["-1", "9007199254740992", "9223372036854775807", "-9223372036854775808"],
-        Kind::StateCursor => &[
-            r#"{"lastUpdateTime":-9223372036854775808,"lastId":-9223372036854775808}"#,
-            r#"{"lastUpdateTime":9223372036854775807,"lastId":9223372036854775807}"#,
-            r#"{"lastUpdateTime":-1,"lastId":"9007199254740992"}"#,
-        ],
-        _ => &[],
-    }
 }
 
 fn field_cases(endpoint: &Endpoint, field: &Field, valid: impl Fn() -> Case) -> Vec<Case> {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::groups::{self, Groups};
+use super::manager;
 use crate::support::app::{Person, befriend, data, id_of, server_api};
+use crate::support::operators::permit;
 use crate::support::raw::answer;
 use crate::support::tables::open;
 
@@ -16,6 +18,8 @@ pub enum Door {
     Free,
     Login,
     Key,
+    /// Operators.
+    Permission,
 }
 
 /// Where parameters stand.
@@ -42,6 +46,8 @@ pub enum Kind {
     Cursor,
     /// A cursor of a state table.
     StateCursor,
+    /// Two times in a query.
+    Times,
 }
 
 pub struct Field {
@@ -67,6 +73,9 @@ pub struct Endpoint {
 pub struct World {
     pub alice: Person,
     pub bob: Person,
+    pub operator: Person,
+    /// Three sensitive words.
+    pub words: [i64; 3],
     pub expired_token: String,
     message: i64,
     foreign_message: i64,
@@ -88,6 +97,13 @@ impl World {
     pub async fn create(http: &reqwest::Client, base: &str, database_url: &str) -> World {
         let person = async |name: &str| Person::create(http, base, name, name).await;
         let (alice, bob) = (person("alice").await, person("bob").await);
+        let operator = person("operator").await;
+        permit(database_url, &operator, &[]).await;
+        let mut words = [0; 3];
+        for (number, id) in words.iter_mut().enumerate() {
+            let word = json!({"word": format!("a word that nobody says {number}"), "status": 0});
+            *id = operator.post("/im/manager/sensitive-word/create", word).await.as_i64().unwrap();
+        }
         let (carol, dora, erin) = (person("carol").await, person("dora").await, person("erin").await);
         befriend(&alice, &bob).await;
         befriend(&carol, &dora).await;
@@ -111,6 +127,8 @@ impl World {
         World {
             alice,
             bob,
+            operator,
+            words,
             expired_token: signer["accessToken"].as_str().unwrap().to_owned(),
             message,
             foreign_message,
@@ -159,8 +177,10 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
     endpoints.extend(everything());
     endpoints.extend(friend_requests(world));
     endpoints.extend(groups::endpoints(world));
+    endpoints.extend(manager::endpoints(world));
     // Last, since friendships end here.
     endpoints.extend(friends(world));
+    endpoints.extend(files());
     endpoints.extend(server());
     endpoints
 }
@@ -311,6 +331,18 @@ fn everything() -> Vec<Endpoint> {
     vec![
         endpoint(Login, "POST", "/admin-api/im/sync", Json, sync),
         endpoint(Login, "POST", "/admin-api/im/unread", Json, vec![]),
+    ]
+}
+
+fn files() -> Vec<Endpoint> {
+    use Door::Login;
+    use Place::{Json, Query};
+    let presign = vec![text("name", "cat.png"), text("directory", "im").optional()];
+    let create = vec![text("path", "20261201/00000000000000000000000000000000/cat.png")];
+    vec![
+        // A folder takes no direct uploads.
+        Endpoint { answer: 400, ..endpoint(Login, "GET", "/admin-api/infra/file/presigned-url", Query, presign) },
+        Endpoint { answer: 1_001_003_001, ..endpoint(Login, "POST", "/admin-api/infra/file/create", Json, create) },
     ]
 }
 

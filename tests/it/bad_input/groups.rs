@@ -14,8 +14,10 @@ pub struct Groups {
     to_refuse: Value,
     /// A group that nobody needs.
     other: i64,
+    /// Another one.
+    pub ended_by_operator: i64,
     /// A group that can be asked to be let in.
-    foreign: i64,
+    pub foreign: i64,
     foreign_message: i64,
     foreign_request: Value,
 }
@@ -57,6 +59,7 @@ impl Groups {
             to_agree,
             to_refuse,
             other: create(alice, &[]).await,
+            ended_by_operator: create(alice, &[]).await,
             foreign,
             foreign_message: say(carol, foreign).await,
             foreign_request,

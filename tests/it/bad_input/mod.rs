@@ -6,6 +6,8 @@
 mod cases;
 mod endpoints;
 mod groups;
+mod manager;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,8 +92,13 @@ async fn a_server_process_survives_all_of_it_without_a_panic() {
 /// Every route: those below `/im` from the table, the others from `src/http/routes.rs` as scope of the surrounding
 /// function, path, method.
 fn routes() -> BTreeSet<(String, String)> {
-    let scopes =
-        BTreeMap::from([("system", "/admin-api/system"), ("signed_in", "/admin-api/system"), ("server", "/api/v1")]);
+    // Uploads and downloads are no JSON: tests/it/files.rs.
+    let scopes = BTreeMap::from([
+        ("system", "/admin-api/system"),
+        ("signed_in", "/admin-api/system"),
+        ("file_records", "/admin-api/infra/file"),
+        ("server", "/api/v1"),
+    ]);
     let of_im = |(method, path): (&str, &str)| (format!("/admin-api/im{path}"), method.to_uppercase());
     let mut found: BTreeSet<(String, String)> = nudge::http::im_endpoints().map(of_im).collect();
     for function in include_str!("../../../src/http/routes.rs").split("\nfn ").skip(1) {

@@ -46,6 +46,10 @@ pub enum Kind {
     Approval,
     Silence,
     Dissolve,
+    /// An operator bans a group, or lifts its ban.
+    Ban,
+    /// An operator ends a group.
+    End,
     /// A device loses its socket, or gets one.
     Cut,
     /// A device looks at its pushes and pulls.
@@ -55,7 +59,7 @@ pub enum Kind {
 }
 
 /// How often each kind comes.
-const WEIGHTS: [(Kind, u32); 29] = [
+const WEIGHTS: [(Kind, u32); 31] = [
     (Kind::SendPrivate, 12),
     (Kind::SendGroup, 16),
     (Kind::Repeat, 4),
@@ -82,6 +86,8 @@ const WEIGHTS: [(Kind, u32); 29] = [
     (Kind::Approval, 3),
     (Kind::Silence, 2),
     (Kind::Dissolve, 1),
+    (Kind::Ban, 4),
+    (Kind::End, 1),
     (Kind::Cut, 6),
     (Kind::Pull, 14),
     (Kind::Restart, 1),
@@ -145,6 +151,7 @@ impl Place {
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub users: Vec<i64>,
+    pub operator: i64,
     /// Ids of private messages, with the two users.
     pub private: Vec<(i64, i64, i64)>,
     /// Ids of group messages, with group and sender.
@@ -282,6 +289,9 @@ impl Known {
             Kind::Approval => Verb::Approval { by: actor(group?), group: group?.id, on: d % 2 == 0 },
             Kind::Silence => Verb::Silence { by: member(group?, a), group: group?.id, on: d % 2 == 0 },
             Kind::Dissolve => Verb::Dissolve { by: actor(group?), group: group?.id },
+            // Bans end more often than they begin, so that they do not stop everything.
+            Kind::Ban => Verb::Ban { by: self.operator, group: group?.id, on: d % 3 == 0 },
+            Kind::End => Verb::End { by: self.operator, group: group?.id },
             Kind::Cut | Kind::Pull | Kind::Restart => return None,
         })
     }

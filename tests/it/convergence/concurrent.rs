@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::support::friends::code_of;
-use crate::support::stored::StoredMessage;
+use crate::support::stored::{StoredMessage, audiences};
 
 use super::actions::{Kind, Known, Place, random_history};
 use super::check::assert_maps;
@@ -48,10 +48,7 @@ pub async fn play(world: &mut World, seed: u64, log: &Log) {
         for verb in &verbs {
             calls.push(verb.call(request_of(&mut world.tables, verb).await));
         }
-        let people = &people;
-        let answers = calls
-            .into_iter()
-            .map(|call| async move { people[&call.by].call(call.method, &call.path, call.body).await });
+        let answers = calls.into_iter().map(|call| world.call(&people, call));
         for (verb, answer) in verbs.into_iter().zip(join_all(answers).await) {
             let code = code_of(&answer);
             log.borrow_mut().push(format!("{verb:?}: {code}"));
@@ -106,6 +103,7 @@ async fn known(world: &mut World, before: [i64; 2], users: Vec<i64>) -> Known {
         friend_requests: friend_requests.filter(|row| users.contains(&row.0)).collect(),
         join_requests: join_requests.filter(|row| users.contains(&row.1)).collect(),
         users,
+        operator: world.operator.id,
         private: private.iter().map(|row| (row.id, row.sender, row.target)).collect(),
         group_messages: group.iter().map(|row| (row.id, row.target, row.sender)).collect(),
         texts: private_texts.chain(group_texts).collect(),
@@ -132,31 +130,6 @@ async fn cut(device: &mut Device) {
 
 fn content(row: &StoredMessage) -> Value {
     parsed(&json!({"content": row.content}))["content"].clone()
-}
-
-/// Who may see each group message: the members of that moment, by the events before it. Whoever goes sees the event
-/// that says so, and whoever comes the one that says that.
-fn audiences(rows: &[StoredMessage]) -> BTreeMap<i64, BTreeSet<i64>> {
-    let mut members: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    let mut audiences = BTreeMap::new();
-    for row in rows {
-        let content = content(row);
-        let named = content["memberUserIds"].as_array().into_iter().flatten().filter_map(Value::as_i64);
-        let present = members.entry(row.target).or_default();
-        match row.kind {
-            1501 | 1509 => present.extend(named.clone()),
-            1510 => present.extend(content["entrantUserId"].as_i64()),
-            _ => {}
-        }
-        audiences.insert(row.id, present.clone());
-        match row.kind {
-            1504 => present.retain(|user| *user != row.sender),
-            1508 => named.for_each(|left| present.retain(|user| *user != left)),
-            1511 => present.clear(),
-            _ => {}
-        }
-    }
-    audiences
 }
 
 /// As the web client counts after a pull.

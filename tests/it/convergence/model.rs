@@ -69,6 +69,7 @@ pub struct Group {
     pub name: String,
     pub approval: bool,
     pub muted: bool,
+    pub banned: bool,
     pub dissolved: bool,
     pub members: BTreeMap<i64, Member>,
     pub pins: Vec<i64>,
@@ -104,7 +105,13 @@ impl Group {
         self.members.get(&user).filter(|member| member.active).ok_or(1_040_500_001)
     }
 
+    /// Neither banned nor dissolved.
     pub fn open(&self) -> Result<(), i64> {
+        if self.banned { Err(1_040_400_001) } else { self.exists() }
+    }
+
+    /// A ban does not stop everything.
+    pub fn exists(&self) -> Result<(), i64> {
         if self.dissolved { Err(1_040_400_002) } else { Ok(()) }
     }
 
@@ -322,6 +329,7 @@ impl Model {
             name: "new".to_owned(),
             approval,
             muted: false,
+            banned: false,
             dissolved: false,
             members: BTreeMap::new(),
             pins: Vec::new(),

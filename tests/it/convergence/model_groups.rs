@@ -62,14 +62,23 @@ impl Model {
                 Ok(Vec::new())
             }
             Verb::Dissolve { by, group } => {
-                let state = self.group(*group)?;
+                let state = self.existing(*group)?;
                 state.owned_by(*by)?;
-                state.dissolved = true;
-                let everybody = state.active();
-                let event = self.event(*by, *group, 1511, json!({}));
+                self.end(*by, *group)
+            }
+            Verb::End { by, group } => {
+                self.existing(*group)?;
+                self.end(*by, *group)
+            }
+            Verb::Ban { by, group, on } => {
                 let state = self.groups.get_mut(group).unwrap();
-                everybody.iter().for_each(|user| state.leave(*user));
-                event
+                if *on {
+                    state.exists()?;
+                }
+                if std::mem::replace(&mut state.banned, *on) == *on {
+                    return Ok(Vec::new());
+                }
+                self.event(*by, *group, 1533, json!({"banned": on}))
             }
             _ => unreachable!("{verb:?} is not of groups"),
         }
@@ -82,6 +91,22 @@ impl Model {
         Ok(group)
     }
 
+    /// The group, banned or not.
+    fn existing(&mut self, id: i64) -> Result<&mut Group, i64> {
+        let group = self.groups.get_mut(&id).unwrap();
+        group.exists()?;
+        Ok(group)
+    }
+
+    /// Everybody leaves with the event.
+    fn end(&mut self, by: i64, id: i64) -> Outcome {
+        let event = self.event(by, id, 1511, json!({}));
+        let group = self.groups.get_mut(&id).unwrap();
+        group.dissolved = true;
+        group.active().iter().for_each(|user| group.leave(*user));
+        event
+    }
+
     /// An event for the members of this moment.
     fn event(&self, by: i64, group: i64, kind: i64, content: Value) -> Outcome {
         self.event_of(by, by, group, kind, content)
@@ -89,7 +114,11 @@ impl Model {
 
     fn event_of(&self, sender: i64, operator: i64, group: i64, kind: i64, mut content: Value) -> Outcome {
         content["operatorUserId"] = json!(operator);
-        let audience = self.groups[&group].active();
+        let mut audience = self.groups[&group].active();
+        // An operator sees what he did, though he is no member.
+        if kind == 1533 || kind == 1511 {
+            audience.insert(sender);
+        }
         Ok(vec![Message { kind, ..new_row(true, sender, group, kind, content, audience) }])
     }
 
@@ -140,7 +169,7 @@ impl Model {
     }
 
     fn quit(&mut self, by: i64, id: i64) -> Outcome {
-        let group = self.group(id)?;
+        let group = self.existing(id)?;
         if group.owner == by {
             return Err(1_040_500_003);
         }
@@ -182,6 +211,9 @@ impl Model {
         let group = &self.groups[&id];
         if group.member(by)?.role == NORMAL {
             return Err(1_040_510_003);
+        }
+        if agree {
+            group.open()?;
         }
         let is_member = group.member(user).is_ok();
         if agree && !is_member {

@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use crate::support::app::{ManualClock, Person, SCHEMA, Setup, http_client, id_of, random_id, start_server};
 use crate::support::databases::{Backend, TestDatabase};
 use crate::support::friends::code_of;
+use crate::support::operators::permit;
 use crate::support::stored::{StoredMessage, Tables};
 
 use super::actions::{Action, Kind, Known, Place};
 use super::check::{check_device, check_tables, check_user};
 use super::device::Device;
 use super::model::{Group, MAX_ADMINS, MAX_MEMBERS, MAX_PINS, Message, Model, TEXT};
-use super::verbs::{Draft, Verb};
+use super::verbs::{Call, Draft, Verb};
 use super::views::parsed;
 
 /// What has happened, for whoever must find out why it went wrong.
@@ -31,6 +32,8 @@ pub struct World {
     time: i64,
     pub http: reqwest::Client,
     pub base: String,
+    /// Bans and ends groups, and is in none.
+    pub operator: Person,
     pub tables: Tables,
     // The last field: it outlives whoever is connected to it.
     database: TestDatabase,
@@ -42,13 +45,19 @@ impl World {
         let time = nudge::clock::Clock::system().now();
         let clock = ManualClock::at(time);
         let server = serve(&database, &clock).await;
+        let (http, base) = (http_client(), format!("http://{}", server.address()));
+        let mut operator = Person::create(&http, &base, "operator", "operator").await;
+        // Runs move the clock beyond the life of an access token.
+        operator.access_token.clone_from(&operator.refresh_token);
+        permit(&database.url, &operator, &[]).await;
         World {
-            base: format!("http://{}", server.address()),
+            base,
+            operator,
             tables: Tables::open(&database.url).await,
             server: Some(server),
             clock,
             time,
-            http: http_client(),
+            http,
             database,
         }
     }
@@ -63,7 +72,14 @@ impl World {
         self.server.take().unwrap().stop().await;
         let server = serve(&self.database, &self.clock).await;
         self.base = format!("http://{}", server.address());
+        self.operator = self.operator.on(&self.base);
         self.server = Some(server);
+    }
+
+    /// Does a call, by one of the people or by the operator.
+    pub async fn call(&self, people: &BTreeMap<i64, Person>, call: Call) -> Value {
+        let person = if call.by == self.operator.id { &self.operator } else { &people[&call.by] };
+        person.call(call.method, &call.path, call.body).await
     }
 
     /// Users who are new, by id.
@@ -204,6 +220,7 @@ impl<'a> Run<'a> {
         let texts = rows.filter(|row| row.kind == TEXT);
         Known {
             users: self.model.users.clone(),
+            operator: self.world.operator.id,
             private: self.model.private.values().map(row).collect(),
             group_messages: self.model.group_messages.values().map(row).collect(),
             texts: texts.map(|row| (row.is_group, row.id)).collect(),
@@ -218,7 +235,7 @@ impl<'a> Run<'a> {
     async fn verb(&mut self, verb: &Verb, before: [i64; 2]) {
         let request = request_of(&mut self.world.tables, verb).await;
         let call = verb.call(request);
-        let answer = self.people[&call.by].call(call.method, &call.path, call.body).await;
+        let answer = self.world.call(&self.people, call).await;
         self.log(format!("{verb:?}: {}", answer["code"]));
         let expected = self.model.apply(verb, self.world.time, &answer["data"]);
         assert_eq!(code_of(&answer), expected.as_ref().err().copied().unwrap_or(0), "{verb:?}: {answer}");

@@ -134,6 +134,17 @@ pub enum Verb {
         by: i64,
         group: i64,
     },
+    /// By an operator.
+    Ban {
+        by: i64,
+        group: i64,
+        on: bool,
+    },
+    /// By an operator.
+    End {
+        by: i64,
+        group: i64,
+    },
 }
 
 /// A call of the server.
@@ -217,6 +228,12 @@ impl Verb {
                 Call { method: "PUT", ..post(by, "/im/group-member/update", body) }
             }
             Verb::Dissolve { by, group } => get(by, "DELETE", format!("/im/group/dissolve?id={group}")),
+            Verb::Ban { by, group, on: true } => {
+                let body = json!({"id": group, "reason": "spam"});
+                Call { method: "PUT", ..post(by, "/im/manager/group/ban", body) }
+            }
+            Verb::Ban { by, group, on: false } => get(by, "PUT", format!("/im/manager/group/unban?id={group}")),
+            Verb::End { by, group } => get(by, "DELETE", format!("/im/manager/group/dissolve?id={group}")),
         }
     }
 }

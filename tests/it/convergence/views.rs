@@ -158,6 +158,7 @@ impl Model {
             let pins: Vec<Value> = group.pins.iter().filter(|_| member.active).map(pin).collect();
             json!({
                 "name": group.name, "ownerUserId": group.owner, "mutedAll": group.muted, "joinApproval": group.approval,
+                "banned": group.banned,
                 "status": i64::from(group.dissolved), "joinStatus": i64::from(!member.active), "silent": member.silent,
                 "pins": pins,
             })
@@ -207,7 +208,7 @@ pub mod of_answers {
             let pins = row["pinnedMessages"].as_array().cloned().unwrap_or_default();
             let pin = |row: &Value| json!([row["id"], row["status"], parsed(row)["content"]]);
             let mut shown = json!({"pins": pins.iter().map(pin).collect::<Vec<_>>()});
-            for key in ["name", "ownerUserId", "mutedAll", "joinApproval", "status", "joinStatus", "silent"] {
+            for key in ["name", "ownerUserId", "mutedAll", "joinApproval", "banned", "status", "joinStatus", "silent"] {
                 shown[key] = row[key].clone();
             }
             (number(row, "id"), shown)

@@ -2,6 +2,7 @@
 //!
 //! People are made through the server API, because hashing a password takes longer than most tests.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 pub use super::clock::ManualClock;
 use super::databases::{Backend, Schema, TestDatabase};
+pub use super::push::{Push, parse_push};
 
 /// The key of the server API in tests.
 pub const API_KEY: &str = "a key for the tests";
@@ -78,14 +80,8 @@ impl TestApp {
 
     /// Whoever bears a token, for opening sockets with it.
     pub fn guest(&self, token: &str) -> Person {
-        Person {
-            id: 0,
-            external_id: String::new(),
-            access_token: token.to_owned(),
-            refresh_token: token.to_owned(),
-            base: self.base.clone(),
-            http: self.http.clone(),
-        }
+        let login = json!({"userId": 0, "accessToken": token, "refreshToken": token});
+        Person::with_login(&self.http, &self.base, &login)
     }
 
     /// Two people who are friends.
@@ -103,6 +99,10 @@ pub async fn start_server(url: &str, setup: Setup) -> Server {
     config.database_url = Some(url.to_owned().into());
     config.api_key = Some(API_KEY.to_owned().into());
     config.workers = 1;
+    if config.data_dir == Config::default().data_dir {
+        // Only uploads go there, under names that nobody shares.
+        config.data_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("data");
+    }
     config.websocket.shutdown_window_ms = 10;
     let seams = Seams { clock: setup.clock, read_hook: setup.read_hook };
     Server::start(config, seams).await.unwrap()
@@ -151,14 +151,22 @@ impl Person {
     pub async fn sign_in_all(http: &reqwest::Client, base: &str, external_ids: &[String]) -> Vec<Person> {
         let tokens = server_api(http, base, "/tokens", json!({"externalIds": external_ids})).await;
         let person = |(tokens, external_id): (&Value, &String)| Person {
-            id: tokens["userId"].as_i64().unwrap(),
             external_id: external_id.clone(),
-            access_token: tokens["accessToken"].as_str().unwrap().to_owned(),
-            refresh_token: tokens["refreshToken"].as_str().unwrap().to_owned(),
-            base: base.to_owned(),
-            http: http.clone(),
+            ..Self::with_login(http, base, tokens)
         };
         tokens.as_array().unwrap().iter().zip(external_ids).map(person).collect()
+    }
+
+    /// Whoever has just signed in: the answer to that.
+    pub fn with_login(http: &reqwest::Client, base: &str, login: &Value) -> Person {
+        Person {
+            id: login["userId"].as_i64().unwrap(),
+            external_id: String::new(),
+            access_token: login["accessToken"].as_str().unwrap().to_owned(),
+            refresh_token: login["refreshToken"].as_str().unwrap().to_owned(),
+            base: base.to_owned(),
+            http: http.clone(),
+        }
     }
 
     /// The same person, with a new login.
@@ -285,14 +293,6 @@ pub struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
-/// A notification as a client sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Push {
-    pub conversation_type: i64,
-    pub content_type: i64,
-    pub payload: Value,
-}
-
 impl Socket {
     async fn open(person: &Person, parameters: &str) -> Result<Socket, u16> {
         let base = person.base.replacen("http", "ws", 1);
@@ -319,10 +319,14 @@ impl Socket {
         }
     }
 
+    /// The next notification; `None` at the end of the socket.
+    pub async fn try_next(&mut self) -> Option<Push> {
+        self.next_text().await.map(|text| parse_push(&text))
+    }
+
     /// The next notification.
     pub async fn next(&mut self) -> Push {
-        let text = self.next_text().await.expect("the socket ended");
-        parse_push(&text)
+        self.try_next().await.expect("the socket ended")
     }
 
     /// The next notification of a content type; others are passed over.
@@ -371,20 +375,14 @@ impl Socket {
     }
 }
 
-pub fn parse_push(text: &str) -> Push {
-    let frame: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(frame["type"], "im-notification", "{frame}");
-    let envelope: Value = serde_json::from_str(frame["content"].as_str().unwrap()).unwrap();
-    Push {
-        conversation_type: envelope["conversationType"].as_i64().unwrap(),
-        content_type: envelope["contentType"].as_i64().unwrap(),
-        payload: envelope["payload"].clone(),
-    }
+/// Waits until a condition that something else brings about is true.
+pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
+    eventually_within(PATIENCE, what, condition).await;
 }
 
-/// Waits until a condition that something else brings about is true.
-pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = std::time::Instant::now() + PATIENCE;
+/// [`eventually`], with a patience of the test's own.
+pub async fn eventually_within(patience: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = std::time::Instant::now() + patience;
     while !condition().await {
         assert!(std::time::Instant::now() < deadline, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod background;
+pub mod bare;
 pub mod barrier;
 pub mod chats;
 pub mod clock;
@@ -13,8 +14,12 @@ pub mod devices;
 pub mod direct;
 pub mod friends;
 pub mod groups;
+pub mod jumping;
+pub mod line;
+pub mod operators;
 pub mod ports;
 pub mod process;
+pub mod push;
 pub mod raw;
 pub mod relay;
 pub mod second_connection;

@@ -1,5 +1,7 @@
 //! What is stored, read from the tables themselves, beside the server.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use diesel::dsl::max;
 use diesel::{BoolExpressionMethods, ExpressionMethods, QueryDsl};
 use nudge::db::connect::Role;
@@ -10,6 +12,7 @@ use nudge::db::schema::{
 };
 use nudge::db::{Columns, Db, RunQueryDsl};
 use nudge::domain::ids::MessageId;
+use serde_json::Value;
 
 use super::direct::connect;
 
@@ -153,4 +156,29 @@ impl Tables {
         };
         rows.unwrap()
     }
+}
+
+/// Who may see each group message: the members of that moment, by the events before it. Whoever goes sees the event
+/// that says so, and whoever comes the one that says that.
+pub fn audiences(rows: &[StoredMessage]) -> BTreeMap<i64, BTreeSet<i64>> {
+    let mut members: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+    let mut audiences = BTreeMap::new();
+    for row in rows {
+        let content: Value = serde_json::from_str(&row.content).unwrap();
+        let named = content["memberUserIds"].as_array().into_iter().flatten().filter_map(Value::as_i64);
+        let present = members.entry(row.target).or_default();
+        match row.kind {
+            1501 | 1509 => present.extend(named.clone()),
+            1510 => present.extend(content["entrantUserId"].as_i64()),
+            _ => {}
+        }
+        audiences.insert(row.id, present.clone());
+        match row.kind {
+            1504 => present.retain(|user| *user != row.sender),
+            1508 => named.for_each(|left| present.retain(|user| *user != left)),
+            1511 => present.clear(),
+            _ => {}
+        }
+    }
+    audiences
 }

@@ -6,10 +6,11 @@ use nudge::db::connect::{Role, Source};
 use nudge::db::{Db, RunQueryDsl};
 
 /// Tables that hold what people have; counters and writers are not among them.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: &[&str] = &[
     "system_users",
     "system_oauth2_refresh_token",
     "system_oauth2_access_token",
+    "system_user_permission",
     "im_friend",
     "im_friend_request",
     "im_private_message",
@@ -19,6 +20,9 @@ pub const TABLES: [&str; 12] = [
     "im_group_member_span",
     "im_group_message",
     "im_group_request",
+    "im_sensitive_word",
+    "infra_file",
+    "im_device_position",
 ];
 
 /// A connection beside those of the server.
@@ -65,6 +69,7 @@ pub async fn fingerprint(url: &str) -> Vec<(&'static str, i64, i64)> {
                 | "im_group"
                 | "im_group_member"
                 | "im_group_request"
+                | "im_sensitive_word"
         );
         let newest = if has_stamp { "MAX(update_time)" } else { "0" };
         let newest = format!("SELECT COALESCE({newest}, 0) AS number FROM {table}");

@@ -3,6 +3,8 @@
 //! `DATABASE_URL`, `NATS_URL` and `NUDGE_<KEY>` set the top level, `NUDGE_<SECTION>__<KEY>` everything below it.
 //! Sizes are bytes and times milliseconds unless the name says otherwise.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
+
+pub use files::{FilesConfig, S3Config};
 
 /// The whole configuration.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -44,6 +48,8 @@ pub struct Config {
     pub message: MessageConfig,
     pub friend: FriendConfig,
     pub group: GroupConfig,
+    pub files: FilesConfig,
+    pub manager: ManagerConfig,
 }
 
 /// Sign-in (`contract/01` section 6).
@@ -152,6 +158,14 @@ pub struct GroupConfig {
     pub pin_max_count: usize,
 }
 
+/// What operators see (`contract/05` part E).
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ManagerConfig {
+    /// The zone of the times that operators write and of the days that are counted: minutes east of UTC, -840 to 840.
+    pub utc_offset_minutes: i32,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -171,6 +185,8 @@ impl Default for Config {
             message: MessageConfig::default(),
             friend: FriendConfig::default(),
             group: GroupConfig::default(),
+            files: FilesConfig::default(),
+            manager: ManagerConfig::default(),
         }
     }
 }
@@ -284,7 +300,17 @@ impl Config {
         anyhow::ensure!(self.websocket.ping_interval_ms >= 100, "websocket.ping_interval_ms must be at least 100");
         anyhow::ensure!((1..=5_000).contains(&self.group.max_member), "group.max_member must be 1 to 5000");
         anyhow::ensure!(self.group.pin_max_count <= 20, "group.pin_max_count must be at most 20");
+        if let Some(url) = &self.files.public_url {
+            let is_origin = url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+            anyhow::ensure!(is_origin, "files.public_url must begin with http:// or https://");
+        }
+        anyhow::ensure!(
+            (-840..=840).contains(&self.manager.utc_offset_minutes),
+            "manager.utc_offset_minutes must be -840 to 840"
+        );
         anyhow::ensure!(self.message.max_pull_size >= 1, "message.max_pull_size must be at least 1");
+        let days = [self.message.private_pull_max_days, self.message.group_pull_max_days];
+        anyhow::ensure!(days.iter().all(|days| *days >= 1), "message.…_pull_max_days must be at least 1");
         Ok(())
     }
 
