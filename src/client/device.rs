@@ -196,12 +196,14 @@ impl Device {
 
     /// The cursor moves and the observer hears of it in one step.
     fn merge_answer(&self, store: &mut Store, answer: SyncAnswer) -> Option<Pulled> {
-        let event = DeviceEvent::Pulled(store.merge_answer(answer));
-        self.observe(&event);
-        match event {
-            DeviceEvent::Pulled(new) if !new.is_empty() => Some(new),
-            _ => None,
+        let new = store.merge_answer(answer);
+        if new.is_empty() {
+            return None;
         }
+        // Rows are shared, so a copy is cheap.
+        let event = DeviceEvent::Pulled(new.clone());
+        self.observe(&event);
+        Some(new)
     }
 
     /// Sends a text message; see [`Device::send`].

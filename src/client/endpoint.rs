@@ -16,7 +16,7 @@ use super::socket::SocketAddress;
 use super::types::{ImportedTokens, ImportedUser, NewUser, Tokens};
 
 /// Longest wait for an HTTP answer, the same as in the web client.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Below the 5 s after which the server closes an idle connection: using one in that moment is an error.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
@@ -42,12 +42,19 @@ impl Endpoint {
     }
 
     /// As [`Endpoint::new`]; sockets and requests come from the local address `source` (one address has some 28,000
-    /// ports). `permits` bounds the requests at one time, of all endpoints that share it; others wait.
+    /// ports). `permits` bounds the requests at one time, of all endpoints that share it; others wait. A request that
+    /// is not answered within `request_timeout` fails.
     ///
     /// # Errors
     /// As [`Endpoint::new`].
-    pub fn from_source(base: &str, source: Option<IpAddr>, permits: Arc<Semaphore>) -> Result<Endpoint, ClientError> {
-        let endpoint = Endpoint::with_http(base, client().local_address(source).build()?)?;
+    pub fn from_source(
+        base: &str,
+        source: Option<IpAddr>,
+        permits: Arc<Semaphore>,
+        request_timeout: Duration,
+    ) -> Result<Endpoint, ClientError> {
+        let http = client().local_address(source).timeout(request_timeout).build()?;
+        let endpoint = Endpoint::with_http(base, http)?;
         Ok(Endpoint { source, permits: Some(permits), ..endpoint })
     }
 

@@ -52,7 +52,7 @@ pub use backoff::Backoff;
 pub use connection::{Connection, DeviceEvent, Observer};
 pub use cursors::{MessageCursor, OVERLAP_MS, StateCursor};
 pub use device::{Device, DeviceConfig};
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, REQUEST_TIMEOUT};
 pub use error::ClientError;
 pub use push::Push;
 pub use store::Store;

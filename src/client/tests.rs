@@ -16,6 +16,8 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use super::*;
 use crate::domain::ids::{MessageId, UserId};
 
+mod observed;
+
 /// One request, as the stub saw it.
 #[derive(Clone, Debug)]
 struct Call {

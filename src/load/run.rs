@@ -26,9 +26,11 @@ use super::report::{Connections, Cpu, LedgerReport, Load, Memory, Report};
 use super::scenario::Plan;
 use super::scrape::Scrape;
 use super::sender::{Job, Phase, Sender};
-use crate::client::Endpoint;
+use crate::client::{Endpoint, REQUEST_TIMEOUT};
 use crate::process;
 
+/// How long a request waits where the network fails.
+const FAULTY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Descriptors for everything that is no connection.
 const SPARE_DESCRIPTORS: u64 = 100;
 /// Reactions that wait; further ones are left out.
@@ -87,7 +89,7 @@ impl Run {
     pub async fn prepare(plan: Plan, access: &Access, progress: Progress) -> anyhow::Result<Run> {
         check_descriptors(&plan)?;
         let permits = Arc::new(Semaphore::new(plan.connections));
-        let direct = Endpoint::from_source(&access.url, None, permits.clone())?;
+        let direct = Endpoint::from_source(&access.url, None, permits.clone(), REQUEST_TIMEOUT)?;
         direct.get_text("/healthz").await.with_context(|| format!("no server at {}", access.url))?;
         let (metrics, path) = metrics_endpoint(access)?;
 
@@ -299,7 +301,8 @@ fn endpoints(plan: &Plan, access: &Access, permits: &Arc<Semaphore>) -> anyhow::
         sources if is_local && sources > 1 => source_addresses(sources).into_iter().map(Some).collect(),
         _ => vec![None],
     };
-    let endpoint = |source| Endpoint::from_source(&access.device_url, source, permits.clone());
+    let patience = if plan.faulty_network { FAULTY_TIMEOUT } else { REQUEST_TIMEOUT };
+    let endpoint = |source| Endpoint::from_source(&access.device_url, source, permits.clone(), patience);
     Ok(sources.into_iter().map(endpoint).collect::<Result<Vec<_>, _>>()?)
 }
 

@@ -1,7 +1,7 @@
 //! The load simulator against the server: what works is clean, and what is made to go wrong is found.
 
 use clap::Parser;
-use nudge::load::{Access, Options, Plan, Progress, Report, Run};
+use nudge::load::{self, Access, Options, Plan, Progress, Report, Run};
 
 use crate::support::app::{API_KEY, TestApp};
 use crate::support::databases::{Backend, on_every_database};
@@ -11,14 +11,19 @@ on_every_database! {
     a_short_run_is_clean,
     devices_come_back_like_the_web_client,
     a_deleted_message_is_lost,
+    a_network_that_fails_loses_nothing,
 }
 
 const PEOPLE: &str = "--seed 7 --users 8 --devices 2 --friends 2 --connections 32";
 
+fn options(line: &str) -> Options {
+    let line = format!("nudge-load {line}");
+    Options::try_parse_from(line.split_whitespace()).unwrap()
+}
+
 /// A run whose devices are connected.
-async fn prepare(app: &TestApp, options: &str) -> Run {
-    let line = format!("nudge-load smoke --storms 0 {PEOPLE} {options}");
-    let plan = Plan::new(&Options::try_parse_from(line.split_whitespace()).unwrap()).unwrap();
+async fn prepare(app: &TestApp, line: &str) -> Run {
+    let plan = Plan::new(&options(&format!("smoke --storms 0 {PEOPLE} {line}"))).unwrap();
     let access = Access {
         url: app.base.clone(),
         device_url: app.base.clone(),
@@ -82,4 +87,14 @@ async fn a_deleted_message_is_lost(backend: Backend) {
     let columns = &report.ledger.columns;
     assert_eq!((columns.duplicated, columns.out_of_order, columns.wrongly_delivered), (0, 0, 0), "{report:#?}");
     assert!(report.ledger.examples[0].contains(&format!("message {newest}")), "{report:#?}");
+}
+
+async fn a_network_that_fails_loses_nothing(backend: Backend) {
+    let app = TestApp::start(backend).await;
+    let line = format!("chaos {PEOPLE} --groups 1 --group-size 5 --duration 4s --quiet --url {}", app.base);
+    let options = Options { api_key: Some(API_KEY.to_owned()), ..options(&line) };
+    let report = load::run(&options, std::future::pending()).await.unwrap();
+    assert!(report.ledger.is_clean, "{report:#?}");
+    assert_sent(&report);
+    assert!(!report.faults.is_empty() && report.notes.is_empty(), "{report:#?}");
 }
