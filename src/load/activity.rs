@@ -1,6 +1,7 @@
 //! What else people do: read, write, look, and lose their connections.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -163,6 +164,9 @@ pub async fn cut_now_and_then(fleet: Arc<Fleet>, rate: f64, seed: u64, mut phase
     let mut returns = JoinSet::new();
     while wait_for_next(&mut phase, rate, &mut random).await {
         while returns.try_join_next().is_some() {}
+        if fleet.hub.is_storm.load(Ordering::Relaxed) {
+            continue;
+        }
         let index = random.random_range(0..fleet.units.len().max(1));
         let Some(unit) = fleet.units.get(index) else { return };
         if matches!(unit.recorder.kind, Kind::Normal | Kind::Slow) && unit.cut().await {

@@ -1,6 +1,7 @@
 //! All devices: connecting, cutting, coming back, and the last pull.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -142,6 +143,7 @@ impl Fleet {
             .map(|(index, _)| index)
             .collect();
         let failed_before = self.hub.measure.failed_connects();
+        self.hub.is_storm.store(true, Ordering::Relaxed);
         let start = Instant::now();
         for unit in here.iter().filter_map(|index| self.units.get(*index)) {
             unit.cut().await;
@@ -166,6 +168,7 @@ impl Fleet {
             }
         });
         storm.complete = complete.await.is_ok();
+        self.hub.is_storm.store(false, Ordering::Relaxed);
         storm.synced_seconds = start.elapsed().as_secs_f64();
         storm.failed_connects = self.hub.measure.failed_connects().saturating_sub(failed_before);
         storm

@@ -43,11 +43,30 @@ pub struct Monitor {
     progress: Progress,
     samples: Mutex<Vec<Sample>>,
     highest_memory: Mutex<Option<f64>>,
+    cpu: Mutex<CpuSum>,
+}
+
+/// Processor time over restarts of the server.
+#[derive(Debug, Default)]
+struct CpuSum {
+    last: Option<f64>,
+    used: f64,
+}
+
+impl CpuSum {
+    fn add(&mut self, now: f64) {
+        let last = self.last.unwrap_or(now);
+        // Answers can overtake each other a little; a restarted server counts from 0.
+        let has_restarted = now + 1.0 < last;
+        self.used += if has_restarted { now } else { (now - last).max(0.0) };
+        self.last = Some(if has_restarted { now } else { now.max(last) });
+    }
 }
 
 impl Monitor {
     pub fn new(endpoint: Endpoint, path: String, hub: Arc<Hub>, progress: Progress) -> Monitor {
-        Monitor { endpoint, path, hub, progress, samples: Mutex::default(), highest_memory: Mutex::default() }
+        let (samples, highest_memory, cpu) = Default::default();
+        Monitor { endpoint, path, hub, progress, samples, highest_memory, cpu }
     }
 
     /// The server now.
@@ -55,7 +74,16 @@ impl Monitor {
         let seen = scrape(&self.endpoint, &self.path).await;
         let mut highest = self.highest_memory.lock().unwrap_or_else(PoisonError::into_inner);
         *highest = seen.memory_bytes.into_iter().chain(*highest).reduce(f64::max);
+        if let Some(now) = seen.cpu_seconds {
+            self.cpu.lock().unwrap_or_else(PoisonError::into_inner).add(now);
+        }
         seen
+    }
+
+    /// Processor time of the server since the first look, seconds.
+    pub fn cpu_used(&self) -> Option<f64> {
+        let cpu = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        cpu.last.map(|_| cpu.used)
     }
 
     /// The server's highest memory since the last question.
@@ -69,15 +97,14 @@ impl Monitor {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
         let start = Instant::now();
-        let (mut last, mut server) = (start, self.look().await);
+        let (mut last, mut used_before) = (start, self.cpu_used());
         loop {
             ticks.tick().await;
-            let seen = self.look().await;
+            let (seen, used) = (self.look().await, self.cpu_used());
             let (tally, elapsed) = (self.hub.measure.turn(), last.elapsed().as_secs_f64());
             last = Instant::now();
-            // A restarted server counts from 0.
-            let used = seen.cpu_seconds.zip(server.cpu_seconds).map(|(now, before)| (now - before) / elapsed);
-            server = seen;
+            let server_cores = used.zip(used_before).map(|(now, before)| (now - before) / elapsed);
+            used_before = used;
             let sample = Sample {
                 second: start.elapsed().as_secs_f64(),
                 sends_per_second: tally.acknowledged as f64 / elapsed,
@@ -86,7 +113,7 @@ impl Monitor {
                 push: Latency::from(&tally.push),
                 connected: self.hub.connected.load(Ordering::Relaxed),
                 errors: tally.errors.values().sum(),
-                server_cores: used.filter(|used| *used >= 0.0),
+                server_cores,
                 server_memory_bytes: seen.memory_bytes,
             };
             self.progress.show(line(&sample));
@@ -113,4 +140,18 @@ fn line(sample: &Sample) -> String {
         sample.push.p99_ms,
         sample.errors
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_adds_up_over_restarts() {
+        let mut cpu = CpuSum::default();
+        for now in [10.0, 12.0, 11.9, 15.0, 0.5, 1.0] {
+            cpu.add(now);
+        }
+        assert_eq!(cpu.used, 6.0);
+    }
 }

@@ -1,6 +1,5 @@
 //! The command line. What a scenario sets by its name, every option can override.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ pub enum Scenario {
 
 /// Load simulator for Nudge: people who chat over many devices, and a ledger of every message
 #[derive(Clone, Debug, Parser)]
-#[command(name = "nudge-load", version, after_help = EXAMPLES)]
+#[command(name = "nudge-load", version, args_override_self = true, after_help = EXAMPLES)]
 pub struct Options {
     #[arg(value_enum, default_value_t = Scenario::Smoke, hide_possible_values = true,
           help = "smoke, chat, throughput, fanout, storm, soak or chaos")]
@@ -103,14 +102,6 @@ pub struct Options {
     pub server_command: Option<String>,
     #[arg(long, help = "No progress")]
     pub quiet: bool,
-}
-
-impl Options {
-    /// Local addresses for connections, where the server is on this machine: one has some 28,000 ports, of which a
-    /// cut connection keeps one for a minute.
-    pub fn source_addresses(count: u8) -> Vec<IpAddr> {
-        (0..count.max(1)).map(|number| IpAddr::from([127, 0, 0, 2_u8.saturating_add(number)])).collect()
-    }
 }
 
 /// `90`, `90s`, `1.5m`, `1h`.

@@ -1,7 +1,7 @@
 //! One device's observer: it writes what arrives into the device's record, the ledger and the measurement, and says
 //! what the device should do about it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -55,6 +55,8 @@ pub struct Hub {
     pub boots: mpsc::Sender<Reaction>,
     /// Devices that are connected.
     pub connected: AtomicUsize,
+    /// While a storm is waited for, nobody is cut besides.
+    pub is_storm: AtomicBool,
     /// Share of messages that are reported as read.
     pub reads: f64,
     /// Share of pushes that are looked up in the tables.

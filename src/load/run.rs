@@ -1,8 +1,9 @@
 //! One run from beginning to end: people, devices, load, rest, and the comparison.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -18,7 +19,6 @@ use super::fleet::{Fleet, Storm};
 use super::ledger::{Columns, Ledger};
 use super::measure::{Latency, Measure};
 use super::monitor::Monitor;
-use super::options::Options;
 use super::progress::Progress;
 use super::provision::{Society, provision};
 use super::recorder::{Hub, Kind};
@@ -128,8 +128,9 @@ impl Run {
         let preparation = hub.measure.take();
         self.report.connections.failed = preparation.failed_connects;
         self.progress.phase(format!("{} for {:?}", self.plan.scenario, self.plan.duration));
-        let (server, client, start) = (self.monitor.look().await, process::cpu_time(), Instant::now());
+        self.monitor.look().await;
         self.monitor.take_highest_memory();
+        let (server, client, start) = (self.monitor.cpu_used(), process::cpu_time(), Instant::now());
         let monitor = self.monitor.clone();
         let samples = tokio::spawn(async move { monitor.run().await });
         self.start_people();
@@ -143,15 +144,18 @@ impl Run {
         }
         samples.abort();
         let seconds = start.elapsed().as_secs_f64();
-        let cpu = (self.monitor.look().await, process::cpu_time());
+        let client = process::cpu_time().saturating_sub(client);
+        self.monitor.look().await;
+        let server = self.monitor.cpu_used().zip(server).map(|(after, before)| after - before);
         self.phase.send_replace(Phase::Settle);
         let tally = hub.measure.take();
         self.report.memory.highest = self.monitor.take_highest_memory();
+        self.report.memory.program = process::resident_memory().map(|bytes| bytes as f64);
         self.report.samples = self.monitor.take_samples();
         self.report.load = Load::new(&tally, seconds);
         self.report.send_to_ack = Latency::from(&tally.ack);
         self.report.send_to_push = Latency::from(&tally.push);
-        self.report.cpu = Cpu::new(&server, &cpu.0, cpu.1.saturating_sub(client), &tally, seconds);
+        self.report.cpu = Cpu::new(server, client, &tally, seconds);
         self.report.add_errors(&tally);
     }
 
@@ -160,7 +164,11 @@ impl Run {
         self.progress.phase("waiting for answers and pushes");
         if let Some(storms) = self.storms.take() {
             match storms.await {
-                Ok(storms) => self.report.storms = storms,
+                Ok(storms) => {
+                    let peaks = storms.iter().filter_map(|storm| storm.memory_peak);
+                    self.report.memory.highest = peaks.chain(self.report.memory.highest).reduce(f64::max);
+                    self.report.storms = storms;
+                }
                 Err(error) => self.report.notes.push(format!("storms: {error}")),
             }
         }
@@ -288,11 +296,16 @@ fn endpoints(plan: &Plan, access: &Access, permits: &Arc<Semaphore>) -> anyhow::
     let url = url::Url::parse(&access.device_url).context("the server's address is no URL")?;
     let is_local = matches!(url.host(), Some(url::Host::Ipv4(address)) if address.is_loopback());
     let sources = match plan.sources {
-        sources if is_local && sources > 1 => Options::source_addresses(sources).into_iter().map(Some).collect(),
+        sources if is_local && sources > 1 => source_addresses(sources).into_iter().map(Some).collect(),
         _ => vec![None],
     };
     let endpoint = |source| Endpoint::from_source(&access.device_url, source, permits.clone());
     Ok(sources.into_iter().map(endpoint).collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Local addresses for connections, where the server is on this machine.
+fn source_addresses(count: u8) -> Vec<IpAddr> {
+    (0..count).map(|number| IpAddr::from([127, 0, 0, 2_u8.saturating_add(number)])).collect()
 }
 
 type Reactions = mpsc::Receiver<super::recorder::Reaction>;
@@ -306,6 +319,7 @@ fn hub(plan: &Plan, run: u64, society: &Society) -> (Arc<Hub>, Reactions, Reacti
         reactions,
         boots,
         connected: AtomicUsize::new(0),
+        is_storm: AtomicBool::new(false),
         reads: plan.reads,
         verify: plan.verify,
         web_client: plan.web_client,

@@ -248,6 +248,7 @@ mod tests {
         let plan = plan("chat --rate 7 --group-size 5 --duration 3s").unwrap();
         assert_eq!((plan.rate, plan.group_size, plan.duration), (7.0, 5, Duration::from_secs(3)));
         assert_eq!(plan.groups, 10);
+        assert_eq!(self::plan("smoke --storms 0 --storms 3").unwrap().storms, 3);
     }
 
     #[test]

@@ -17,7 +17,6 @@ on_every_database! {
     words_are_found_in_every_form_of_writing,
     words_are_made_changed_found_and_deleted,
     of_concurrent_makers_of_a_word_one_wins,
-    another_server_learns_of_new_words,
     words_of_the_wrong_form_are_refused,
 }
 
@@ -180,11 +179,22 @@ async fn of_concurrent_makers_of_a_word_one_wins(backend: Backend) {
     }
 }
 
-async fn another_server_learns_of_new_words(backend: Backend) {
-    // SQLite takes no second server.
-    if backend == Backend::Sqlite {
-        return;
+/// Not on SQLite, which takes no second server.
+mod another_server_learns_of_new_words {
+    use super::*;
+
+    #[actix_web::test]
+    async fn postgres() {
+        two_servers(Backend::Postgres).await;
     }
+
+    #[actix_web::test]
+    async fn mysql() {
+        two_servers(Backend::Mysql).await;
+    }
+}
+
+async fn two_servers(backend: Backend) {
     let app = TestApp::start(backend).await;
     let second = start_server(&app.database.url, Setup { config: Config::default(), ..Setup::default() }).await;
     let operator = app.operator().await;

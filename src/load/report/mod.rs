@@ -10,7 +10,6 @@ use super::ledger::Columns;
 use super::measure::{Latency, Tally};
 use super::monitor::Sample;
 use super::scenario::Plan;
-use super::scrape::Scrape;
 
 mod html;
 mod table;
@@ -64,6 +63,8 @@ pub struct Memory {
     pub highest: Option<f64>,
     /// When it was over, devices still connected.
     pub after: Option<f64>,
+    /// Of this program, then.
+    pub program: Option<f64>,
 }
 
 /// What went through while the load ran.
@@ -137,9 +138,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    pub fn new(before: &Scrape, after: &Scrape, client: Duration, tally: &Tally, seconds: f64) -> Cpu {
-        let server = after.cpu_seconds.zip(before.cpu_seconds).map(|(after, before)| after - before);
-        let server = server.filter(|used| *used >= 0.0);
+    /// Of the server (seconds) and of this program.
+    pub fn new(server: Option<f64>, client: Duration, tally: &Tally, seconds: f64) -> Cpu {
         let client = client.as_secs_f64();
         let each = |used: f64, count: u64| used * 1e6 / (count.max(1)) as f64;
         let frames = tally.deliveries + tally.signals;

@@ -83,10 +83,11 @@ fn machine(report: &Report, lines: &mut Vec<String>) {
         optional(cpu.server_us_per_delivery)
     ));
     lines.push(format!(
-        "this program  {} cores: {} µs a send, {} µs a delivery",
+        "this program  {} cores: {} µs a send, {} µs a delivery; memory {}",
         cores(Some(cpu.client_cores)),
         optional(Some(cpu.client_us_per_send)),
-        optional(Some(cpu.client_us_per_delivery))
+        optional(Some(cpu.client_us_per_delivery)),
+        mebibytes(memory.program)
     ));
     lines.push(format!(
         "memory        {} before, {} connected ({} KiB a connection), {} highest, {} after",

@@ -186,17 +186,21 @@ fn query_cases(endpoint: &Endpoint, field: &Field, valid: impl Fn() -> Case) -> 
     ];
     // Numbers that are nobody's id, or no sensible limit.
     let numbers = ["0", "-1", "9007199254740992", "9223372036854775807", "-9223372036854775808"];
+    let is_integer = matches!(field.kind, Kind::Integer | Kind::Ids);
+    // Only of ids there may be several.
+    let is_one = field.kind != Kind::Ids;
     let mut queries = vec![
         ("missing".to_owned(), vec![], field.required),
-        ("twice".to_owned(), vec![(name.to_owned(), "1".to_owned()), (name.to_owned(), "2".to_owned())], true),
-        ("as a list".to_owned(), vec![(format!("{name}[0]"), "1".to_owned())], field.required),
-        ("empty".to_owned(), vec![(name.to_owned(), String::new())], field.required && field.kind == Kind::Integer),
+        ("twice".to_owned(), vec![(name.to_owned(), "1".to_owned()), (name.to_owned(), "2".to_owned())], is_one),
+        ("as a list".to_owned(), vec![(format!("{name}[0]"), "1".to_owned())], field.required && is_one),
+        ("empty".to_owned(), vec![(name.to_owned(), String::new())], field.required && is_integer),
     ];
     for word in words {
         // A text may be any of these; only what no text may hold must fail.
         let must_fail = match field.kind {
             Kind::Flag => word != "true",
             Kind::Times => true,
+            Kind::Ids => word != "1,2",
             kind => kind == Kind::Integer || word.contains("%00"),
         };
         queries.push((format!("{word:.40}"), vec![(name.to_owned(), word.to_owned())], must_fail));

@@ -48,6 +48,8 @@ pub enum Kind {
     StateCursor,
     /// Two times in a query.
     Times,
+    /// Several integers in a query.
+    Ids,
 }
 
 pub struct Field {

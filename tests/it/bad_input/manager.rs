@@ -36,8 +36,8 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
     ];
     let friend_filters = vec![user("userId"), user("friendUserId"), number("status"), flag("silent")];
     let request_filters = vec![user("fromUserId"), user("toUserId"), number("handleResult"), number("addSource")];
-    let word = || vec![text("word", "another word"), number("status")];
-    let changed = word().into_iter().chain([integer("id", world.words[0])]).collect();
+    let word = |word| vec![text("word", word), field("status", Kind::Amount, json!(1))];
+    let changed = word("a changed word").into_iter().chain([integer("id", world.words[0])]).collect();
     let word_filters = vec![text("word", "nobody"), number("status")];
     let message = || vec![number("type"), text("content", "hello"), number("status")];
     let private_filters = message().into_iter().chain([user("senderId"), user("receiverId")]).collect();
@@ -55,7 +55,13 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
         get("/admin-api/im/manager/message/group/get", vec![integer("id", 1)]),
         page("/admin-api/im/manager/sensitive-word/page", "createTime", word_filters),
         get("/admin-api/im/manager/sensitive-word/get", vec![integer("id", world.words[0])]),
-        endpoint(Door::Permission, "POST", "/admin-api/im/manager/sensitive-word/create", Place::Json, word()),
+        endpoint(
+            Door::Permission,
+            "POST",
+            "/admin-api/im/manager/sensitive-word/create",
+            Place::Json,
+            word("a new word"),
+        ),
         endpoint(Door::Permission, "PUT", "/admin-api/im/manager/sensitive-word/update", Place::Json, changed),
         endpoint(
             Door::Permission,
@@ -69,7 +75,7 @@ pub fn endpoints(world: &World) -> Vec<Endpoint> {
             "DELETE",
             "/admin-api/im/manager/sensitive-word/delete-list",
             Place::Query,
-            vec![integer("ids", world.words[2])],
+            vec![field("ids", Kind::Ids, json!(world.words[2]))],
         ),
         get("/admin-api/im/manager/statistics/overview", vec![]),
         get("/admin-api/im/manager/statistics/message-trend", vec![integer("days", 2).optional()]),

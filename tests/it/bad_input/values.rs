@@ -50,7 +50,7 @@ pub fn bad_values(field: &Field) -> Vec<String> {
             "[9223372036854775808]",
         ],
         // Only in queries.
-        Kind::Times => &[],
+        Kind::Times | Kind::Ids => &[],
         Kind::StateCursor => &[
             "5",
             "true",

@@ -9,10 +9,10 @@ use nudge::domain::conversation::ConversationType;
 use nudge::domain::ids::GroupId;
 use serde_json::{Value, json};
 
-use crate::support::app::eventually_within;
 use crate::support::chats::{RECALL, TEXT};
 use crate::support::cursors::PositionCursor;
 use crate::support::stored::{StoredMessage, audiences};
+use crate::support::waiting::eventually_within;
 
 use super::ears::Ear;
 use super::ledger::{Ledger, Sent};

@@ -5,10 +5,10 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use tokio::time::sleep;
 
-use crate::support::app::eventually_within;
 use crate::support::database_server::Action;
 use crate::support::databases::Backend;
 use crate::support::direct::{is_long, random_pause};
+use crate::support::waiting::eventually_within;
 
 use super::survive::survive;
 use super::world::{Needs, PATIENCE};

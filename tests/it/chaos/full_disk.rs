@@ -4,9 +4,9 @@
 use rand::Rng;
 use tokio::time::sleep;
 
-use crate::support::app::eventually_within;
 use crate::support::databases::Backend;
 use crate::support::direct::random_pause;
+use crate::support::waiting::eventually_within;
 
 use super::survive::survive;
 use super::world::{Needs, PATIENCE};

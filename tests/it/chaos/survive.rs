@@ -5,9 +5,9 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::support::app::eventually_within;
 use crate::support::databases::Backend;
 use crate::support::direct::{is_long, seed};
+use crate::support::waiting::eventually_within;
 
 use super::check::{Checker, Counts};
 use super::world::{Clients, Needs, PATIENCE, World};

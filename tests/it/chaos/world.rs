@@ -14,14 +14,13 @@ use rand::{Rng, SeedableRng};
 use tempfile::TempDir;
 use url::Url;
 
-use crate::support::app::{
-    API_KEY, ManualClock, Person, SCHEMA, Setup, befriend, eventually_within, http_client, start_server,
-};
+use crate::support::app::{API_KEY, ManualClock, Person, SCHEMA, Setup, befriend, http_client, start_server};
 use crate::support::database_server::DatabaseServer;
 use crate::support::databases::{Backend, TestDatabase};
 use crate::support::process::ServerProcess;
 use crate::support::second_connection::SecondConnection;
 use crate::support::stored::Tables;
+use crate::support::waiting::eventually_within;
 
 use super::ears::Ear;
 use super::hands::{Hand, come_and_go};

@@ -20,6 +20,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 pub use super::clock::ManualClock;
 use super::databases::{Backend, Schema, TestDatabase};
 pub use super::push::{Push, parse_push};
+pub use super::waiting::eventually;
 
 /// The key of the server API in tests.
 pub const API_KEY: &str = "a key for the tests";
@@ -372,19 +373,5 @@ impl Socket {
     pub async fn close(mut self) {
         let _ = self.stream.close(None).await;
         while self.stream.next().await.is_some_and(|message| message.is_ok()) {}
-    }
-}
-
-/// Waits until a condition that something else brings about is true.
-pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
-    eventually_within(PATIENCE, what, condition).await;
-}
-
-/// [`eventually`], with a patience of the test's own.
-pub async fn eventually_within(patience: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = std::time::Instant::now() + patience;
-    while !condition().await {
-        assert!(std::time::Instant::now() < deadline, "never happened: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

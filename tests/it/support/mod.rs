@@ -26,3 +26,4 @@ pub mod second_connection;
 pub mod server_api;
 pub mod stored;
 pub mod tables;
+pub mod waiting;

@@ -58,7 +58,7 @@ pub async fn number(db: &mut Db, sql: &str) -> i64 {
 pub async fn fingerprint(url: &str) -> Vec<(&'static str, i64, i64)> {
     let mut db = open(url).await;
     let mut found = Vec::new();
-    for table in TABLES {
+    for table in TABLES.iter().copied() {
         let count = number(&mut db, &format!("SELECT COUNT(*) AS number FROM {table}")).await;
         let has_stamp = matches!(
             table,
