@@ -303,6 +303,7 @@ export class NudgeClient extends EventTarget {
   /** A call that changes something, and a pull that brings what it changed. */
   act<T>(call: (api: Api) => Promise<T>): Promise<T>
   addEventListener<K extends keyof ClientEvents>(type: K, listener: (event: CustomEvent<ClientEvents[K]>) => void): void
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: AddEventListenerOptions | boolean): void
 }
 
 export const PRIVATE: 1
