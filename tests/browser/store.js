@@ -115,4 +115,10 @@ for (const text of ['pong', '', '{}', '[]', 'null', '{"type":"im-notification","
 equal('backoff', [0, 1, 4, 5, 99].map((attempt) => backoff(attempt, 0)), [1_000, 2_000, 16_000, 30_000, 30_000])
 equal('jitter', backoff(0, 0.5), 1_500)
 
+// What the SDK exports is typed.
+const types = await (await fetch('/assets/sdk/nudge.d.ts')).text()
+for (const name of Object.keys(await import('/assets/sdk/nudge.js'))) {
+  equal(`typed: ${name}`, new RegExp(`^export (class|const|function) ${name}\\b`, 'm').test(types), true)
+}
+
 return failures

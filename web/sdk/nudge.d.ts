@@ -303,6 +303,7 @@ export class NudgeClient extends EventTarget {
   /** A call that changes something, and a pull that brings what it changed. */
   act<T>(call: (api: Api) => Promise<T>): Promise<T>
   addEventListener<K extends keyof ClientEvents>(type: K, listener: (event: CustomEvent<ClientEvents[K]>) => void): void
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: AddEventListenerOptions | boolean): void
 }
 
 export const PRIVATE: 1
@@ -320,12 +321,22 @@ export const RECALL: 2101
 export const RECEIPT: 2200
 export const READ: 2201
 export const TYPING: 2301
+export const FRIEND_INFO: 1209
+/** Group events after which the member list is stale. */
+export const MEMBER_EVENTS: ReadonlySet<number>
+/** Close codes after which a client stays away. */
+export const CLOSED_ELSEWHERE: 4001
+export const SIGNED_OUT: 4002
 
 export function conversationKey(type: number, target: number): ConversationKey
 export function parseConversation(key: ConversationKey): { type: number; target: number }
 export function conversationOf(table: number, row: Message, me: number): ConversationKey
 export function isSentByUsers(type: number): boolean
 export function isRecalled(row: Message): boolean
+/** The row without its text. */
+export function recall(row: Message): Message
+/** The id that a RECALL row takes back, else null. */
+export function recalledId(row: Message): number | null
 /** The content as an object; `{}` where it is none. */
 export function parseContent(row: { content: string }): Record<string, any>
 export function parseFrame(text: string): ClientEvents['push'] | null
