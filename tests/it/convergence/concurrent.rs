@@ -124,7 +124,7 @@ async fn pull(device: &mut Device, rng: &mut StdRng) {
 
 async fn cut(device: &mut Device) {
     if device.socket.take().is_none() {
-        device.socket = Some(device.person.connect().await);
+        device.socket = Some(device.person.try_connect(KEEPS_RULES).await.unwrap());
     }
 }
 

@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         let watched = &mut self.devices[index];
         let name = watched.device.name();
         if watched.device.socket.take().is_none() {
-            watched.device.socket = Some(watched.device.person.connect().await);
+            watched.device.socket = Some(watched.device.person.try_connect(KEEPS_RULES).await.unwrap());
             watched.looked_at = newest;
             self.log(format!("{name} connects"));
         } else {
