@@ -13,7 +13,7 @@ use crate::support::stored::{StoredMessage, audiences};
 
 use super::actions::{Kind, Known, Place, random_history};
 use super::check::assert_maps;
-use super::device::Device;
+use super::device::{Device, KEEPS_RULES};
 use super::model::{RECALL, TEXT};
 use super::run::{Log, World, devices_of, request_of};
 use super::verbs::Verb;

@@ -17,7 +17,7 @@ use crate::support::stored::{StoredMessage, Tables};
 
 use super::actions::{Action, Kind, Known, Place};
 use super::check::{check_device, check_tables, check_user};
-use super::device::Device;
+use super::device::{Device, KEEPS_RULES};
 use super::model::{Group, MAX_ADMINS, MAX_MEMBERS, MAX_PINS, Message, Model, TEXT};
 use super::verbs::{Call, Draft, Verb};
 use super::views::parsed;

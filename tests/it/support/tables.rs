@@ -59,7 +59,9 @@ pub async fn fingerprint(url: &str) -> Vec<(&'static str, i64, i64)> {
     let mut db = open(url).await;
     let mut found = Vec::new();
     for table in TABLES.iter().copied() {
-        let count = number(&mut db, &format!("SELECT COUNT(*) AS number FROM {table}")).await;
+        // A token that a test has let expire is removed by the server in time.
+        let rows = if table == "system_oauth2_access_token" { "WHERE expires_time > 1" } else { "" };
+        let count = number(&mut db, &format!("SELECT COUNT(*) AS number FROM {table} {rows}")).await;
         let has_stamp = matches!(
             table,
             "system_users"
