@@ -13,7 +13,7 @@ use crate::support::stored::{StoredMessage, audiences};
 
 use super::actions::{Kind, Known, Place, random_history};
 use super::check::assert_maps;
-use super::device::{Device, KEEPS_RULES};
+use super::device::Device;
 use super::model::{RECALL, TEXT};
 use super::run::{Log, World, devices_of, request_of};
 use super::verbs::Verb;
@@ -124,7 +124,7 @@ async fn pull(device: &mut Device, rng: &mut StdRng) {
 
 async fn cut(device: &mut Device) {
     if device.socket.take().is_none() {
-        device.socket = Some(device.person.try_connect(KEEPS_RULES).await.unwrap());
+        device.socket = Some(device.person.connect().await);
     }
 }
 

@@ -25,9 +25,6 @@ const STATES: [(&str, &str); 4] = [
     ("conversation-read", "read"),
 ];
 
-/// How such a device opens its socket: it needs no replay.
-pub const KEEPS_RULES: &str = "&resume=0";
-
 /// A stream of messages.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {

@@ -17,7 +17,7 @@ use crate::support::stored::{StoredMessage, Tables};
 
 use super::actions::{Action, Kind, Known, Place};
 use super::check::{check_device, check_tables, check_user};
-use super::device::{Device, KEEPS_RULES};
+use super::device::Device;
 use super::model::{Group, MAX_ADMINS, MAX_MEMBERS, MAX_PINS, Message, Model, TEXT};
 use super::verbs::{Call, Draft, Verb};
 use super::views::parsed;
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         let watched = &mut self.devices[index];
         let name = watched.device.name();
         if watched.device.socket.take().is_none() {
-            watched.device.socket = Some(watched.device.person.try_connect(KEEPS_RULES).await.unwrap());
+            watched.device.socket = Some(watched.device.person.connect().await);
             watched.looked_at = newest;
             self.log(format!("{name} connects"));
         } else {

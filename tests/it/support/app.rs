@@ -245,9 +245,10 @@ impl Person {
         self.put(&format!("/im/message/private/read?receiverId={}&messageId={message_id}", peer.id)).await;
     }
 
-    /// Opens a socket with the refresh token, as the web client does.
+    /// Opens a socket with the refresh token, for what is pushed from now on: without a replay of what was pushed while
+    /// an earlier socket was dying. Tests of the replay are in `resume`.
     pub async fn connect(&self) -> Socket {
-        self.try_connect("").await.unwrap()
+        self.try_connect("&resume=0").await.unwrap()
     }
 
     /// Opens a socket with further query parameters; the error is the HTTP status of the refusal.
