@@ -63,7 +63,7 @@ async fn pulls_are_answered_while_everybody_comes_back(backend: Backend) {
             logins.push(friend.sign_in_again().await);
         }
     }
-    let sockets = join_all(logins.iter().map(Person::connect)).await;
+    let sockets = join_all(logins.iter().map(async |login| login.try_connect("").await.unwrap())).await;
     for friend in logins.iter().step_by(SOCKETS) {
         alice.send(friend, "hello").await;
     }
@@ -75,7 +75,7 @@ async fn pulls_are_answered_while_everybody_comes_back(backend: Backend) {
     server.restart().await.unwrap();
     // All in one instant, each with its pulls: the answers are complete, and so is what the sockets bring again.
     let come_back = logins.iter().map(async |login| {
-        let mut socket = login.connect().await;
+        let mut socket = login.try_connect("").await.unwrap();
         assert_eq!(login.get("/im/message/group/pull?minId=0&size=100").await, json!([]));
         let rows = login.get("/im/message/private/pull?minId=0&size=100").await;
         let texts = rows.as_array().unwrap().iter().filter(|row| row["type"] == 101).cloned();
