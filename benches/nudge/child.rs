@@ -2,8 +2,9 @@
 //!
 //! This program starts itself with the arguments `child nudge <database URL> <users>`, `child single <database URL>`
 //! (one command a transaction), `child beating <database URL>` (with the heartbeat of the defaults),
-//! `child group <database URL>` or `child raw <users>`. The child prints its address, and for every byte on its standard input pushes one notification
-//! to all users (`group`: sends a message to the group 1, as its owner, the user 1). It ends with its input.
+//! `child group <database URL>` or `child raw <users>`. The child prints its address, and for every byte on its standard
+//! input pushes one notification to all users (`group`: sends a message to the group 1, as its owner, the user 1). It ends
+//! with its input.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
