@@ -1,23 +1,24 @@
 //! The registry's actor: user → device set, and the only count of a user's sessions.
 //!
-//! Started by [`Registry::start`](super::Registry::start) on a thread of its own; lives until the process ends. Because it
-//! alone counts and holds the device sets, and everything comes through one queue, a connect that races a disconnect
-//! cannot leave a live session unreachable.
+//! Started by [`Registry::start`](super::Registry::start) on a thread of its own, which the device sets share; lives
+//! until the process ends. Because it alone counts, and starts and stops device sets, and a device set gets everything
+//! through one queue, a connect that races a disconnect cannot leave a live session unreachable.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use actix::fut::wrap_future;
-use actix::{Actor, AsyncContext, Context, Handler, Message, MessageResult};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
 
 use super::{
     Attach, AttachRefused, Backlog, BeginStop, Broadcast, CloseSession, CloseSessions, CountSessions, Counts,
     ListSessions, Notify, SocketClosed, Which,
 };
-use crate::actors::devices::{Device, UserDevices};
+use crate::actors::devices::{AddSession, Deliver, Device, RemoveSession, StopDevices, UserDevices};
 use crate::actors::queue::NodeLoad;
 use crate::actors::session::SessionInfo;
 use crate::config::WebSocketConfig;
@@ -29,37 +30,28 @@ use crate::protocol::frame::Frame;
 const MAILBOX_CAPACITY: usize = 4_096;
 /// How often the gauge of bytes in flight is set and the node's limit is looked at while nothing is routed.
 const LOAD_TICK: Duration = Duration::from_secs(1);
-/// Frames put into queues before their sessions are told, at most. Told after each they would write them one by one.
-const UNTOLD_FRAMES: usize = 16_384;
-/// Stalls are looked for this often within one stall timeout.
-const CHECKS_PER_TIMEOUT: u32 = 8;
-/// Shortest pause between two looks for stalls.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+/// Frames routed before the device sets get their turn: below what the mailbox of one of them holds.
+const ROUTED_FRAMES: usize = 8_192;
 /// Pause between two portions of close frames of a stopping server.
 const STOP_TICK: Duration = Duration::from_millis(10);
 
 pub(super) struct RegistryActor {
     config: WebSocketConfig,
-    users: HashMap<UserId, UserDevices>,
+    users: HashMap<UserId, OnlineUser>,
     sessions: usize,
-    /// Sessions that have got something and were not told.
-    untold: Vec<Arc<Device>>,
-    /// Frames routed since sessions were told last.
+    /// Frames routed since the device sets had their turn.
     routed: usize,
-    is_waking: bool,
-    /// Users for whom something waits, or did when it was looked last.
-    watched: Vec<UserId>,
-    looked_for_stalls: Instant,
     backlog: Arc<Backlog>,
     node: Arc<NodeLoad>,
     stopping: bool,
     stop_waiters: Vec<oneshot::Sender<()>>,
 }
 
-/// Tell the sessions that have got something since.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct WakeSessions;
+struct OnlineUser {
+    devices: Addr<UserDevices>,
+    /// In order of connecting. Cut sessions stay until their socket is gone, so they count against the limit.
+    sessions: Vec<Arc<Device>>,
+}
 
 impl RegistryActor {
     pub(super) fn new(config: WebSocketConfig, backlog: Arc<Backlog>, node: Arc<NodeLoad>) -> RegistryActor {
@@ -67,11 +59,7 @@ impl RegistryActor {
             config,
             users: HashMap::new(),
             sessions: 0,
-            untold: Vec::new(),
             routed: 0,
-            is_waking: false,
-            watched: Vec::new(),
-            looked_for_stalls: Instant::now(),
             backlog,
             node,
             stopping: false,
@@ -80,59 +68,17 @@ impl RegistryActor {
     }
 
     fn all_sessions(&self) -> impl Iterator<Item = &Arc<Device>> {
-        self.users.values().flat_map(UserDevices::sessions)
+        self.users.values().flat_map(|user| &user.sessions)
     }
 
-    fn route(&mut self, receiver: UserId, frame: &Frame) {
-        let Some(user) = self.users.get_mut(&receiver) else { return };
-        let queued = user.deliver(frame, &mut self.untold);
-        if queued && !user.is_watched {
-            user.is_watched = true;
-            self.watched.push(receiver);
-        }
-    }
-
-    /// Tells the sessions once everything that waits in the mailbox is routed, so that frames share a write; at once
-    /// where that takes long. The mailbox is worked off without a pause, so timers get their turn here.
-    fn wake_soon(&mut self, routed: usize, ctx: &mut Context<Self>) {
+    /// Device sets share this thread. They run when the mailbox is empty, so that what waits in it together is written
+    /// together; but as it is worked off without a pause, frames must not pile up in front of them.
+    fn count_routed(&mut self, routed: usize, ctx: &mut Context<Self>) {
         self.routed += routed;
-        if self.routed >= UNTOLD_FRAMES {
-            self.wake_sessions();
-            self.look_for_stalls();
+        if self.routed >= ROUTED_FRAMES {
+            self.routed = 0;
             ctx.wait(wrap_future(tokio::task::yield_now()));
-        } else if !self.is_waking {
-            self.is_waking = true;
-            ctx.notify(WakeSessions);
         }
-    }
-
-    fn wake_sessions(&mut self) {
-        self.routed = 0;
-        for device in self.untold.drain(..) {
-            device.handle.wake();
-        }
-    }
-
-    fn stall_timeout(&self) -> Duration {
-        Duration::from_millis(self.config.stall_timeout_ms)
-    }
-
-    /// Cuts sessions that take nothing, when it is time to look again.
-    fn look_for_stalls(&mut self) {
-        let stall_timeout = self.stall_timeout();
-        if self.looked_for_stalls.elapsed() < stall_timeout / CHECKS_PER_TIMEOUT {
-            return;
-        }
-        self.looked_for_stalls = Instant::now();
-        // Who went and came back is in it twice.
-        self.watched.sort_unstable();
-        self.watched.dedup();
-        let users = &mut self.users;
-        self.watched.retain(|user| {
-            let Some(user) = users.get_mut(user) else { return false };
-            user.is_watched = user.cut_stalled(stall_timeout);
-            user.is_watched
-        });
     }
 
     /// Cuts the sessions with most bytes in flight until the node is an eighth below its limit, so that the next batch
@@ -189,6 +135,15 @@ impl RegistryActor {
     }
 }
 
+/// Hands a frame to a device set. One that cannot take it has missed it: its sessions are closed (invariant I5).
+fn route(user: &OnlineUser, frame: &Frame) {
+    if user.devices.try_send(Deliver(frame.clone())).is_err() {
+        for device in &user.sessions {
+            device.handle.close(CloseReason::Resync);
+        }
+    }
+}
+
 impl Actor for RegistryActor {
     type Context = Context<Self>;
 
@@ -198,8 +153,6 @@ impl Actor for RegistryActor {
             metrics::gauge!("nudge_in_flight_bytes").set(registry.node.in_flight() as f64);
             registry.cut_largest();
         });
-        let pause = (self.stall_timeout() / CHECKS_PER_TIMEOUT).max(SHORTEST_PAUSE);
-        ctx.run_interval(pause, |registry, _| registry.look_for_stalls());
     }
 }
 
@@ -208,16 +161,17 @@ impl Handler<Notify> for RegistryActor {
 
     fn handle(&mut self, Notify(batch): Notify, ctx: &mut Self::Context) {
         self.cut_largest();
-        let mut routed = 0;
+        let routed = batch.iter().map(|notification| notification.receivers.len()).sum();
         for notification in &batch {
             for receiver in notification.receivers.iter() {
-                self.route(*receiver, &notification.frame);
+                if let Some(user) = self.users.get(receiver) {
+                    route(user, &notification.frame);
+                }
             }
-            routed += notification.receivers.len();
             self.backlog.receivers.fetch_sub(notification.receivers.len(), Ordering::Relaxed);
         }
         self.backlog.batches.fetch_sub(1, Ordering::Relaxed);
-        self.wake_soon(routed, ctx);
+        self.count_routed(routed, ctx);
     }
 }
 
@@ -225,20 +179,11 @@ impl Handler<Broadcast> for RegistryActor {
     type Result = ();
 
     fn handle(&mut self, Broadcast(frame): Broadcast, ctx: &mut Self::Context) {
-        let receivers: Vec<UserId> = self.users.keys().copied().collect();
-        for receiver in &receivers {
-            self.route(*receiver, &frame);
+        let routed = self.users.len();
+        for user in self.users.values() {
+            route(user, &frame);
         }
-        self.wake_soon(receivers.len(), ctx);
-    }
-}
-
-impl Handler<WakeSessions> for RegistryActor {
-    type Result = ();
-
-    fn handle(&mut self, _: WakeSessions, _: &mut Self::Context) {
-        self.is_waking = false;
-        self.wake_sessions();
+        self.count_routed(routed, ctx);
     }
 }
 
@@ -258,7 +203,7 @@ impl Handler<CloseSessions> for RegistryActor {
             Which::Logins(user, logins) => (user, Some(logins)),
         };
         let Some(user) = self.users.get(&user) else { return };
-        for device in user.sessions() {
+        for device in &user.sessions {
             if logins.as_ref().is_none_or(|logins| logins.contains(&device.info.login)) {
                 device.handle.close(reason);
             }
@@ -269,11 +214,15 @@ impl Handler<CloseSessions> for RegistryActor {
 impl Handler<Attach> for RegistryActor {
     type Result = Result<(), AttachRefused>;
 
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "bounded by the sessions of one user; the session must become reachable"
+    )]
     fn handle(&mut self, Attach { identity, handle }: Attach, _: &mut Self::Context) -> Self::Result {
         if self.stopping {
             return Err(AttachRefused::Stopping);
         }
-        let open = self.users.get(&identity.user).map_or(0, |user| user.sessions().len());
+        let open = self.users.get(&identity.user).map_or(0, |user| user.sessions.len());
         if open >= self.config.max_sessions_per_user {
             return Err(AttachRefused::TooManySessions);
         }
@@ -285,8 +234,15 @@ impl Handler<Attach> for RegistryActor {
             address: identity.address,
             connected_at_ms: epoch_ms(),
         };
-        tracing::debug!(user.id = identity.user.0, session.id = info.id.0, "session attached");
-        self.users.entry(identity.user).or_default().add(Arc::new(Device { info, handle }));
+        let stall_timeout = Duration::from_millis(self.config.stall_timeout_ms);
+        let user = self.users.entry(identity.user).or_insert_with(|| OnlineUser {
+            devices: UserDevices::new(stall_timeout).start(),
+            sessions: Vec::with_capacity(1),
+        });
+        let device = Arc::new(Device { info, handle });
+        user.devices.do_send(AddSession(device.clone()));
+        tracing::debug!(user.id = identity.user.0, session.id = device.info.id.0, "session attached");
+        user.sessions.push(device);
         self.sessions += 1;
         self.publish_counts();
         Ok(())
@@ -296,15 +252,18 @@ impl Handler<Attach> for RegistryActor {
 impl Handler<SocketClosed> for RegistryActor {
     type Result = ();
 
+    #[allow(clippy::disallowed_methods, reason = "once per session; a lost one would leave a ghost entry")]
     fn handle(&mut self, SocketClosed { user, session }: SocketClosed, _: &mut Self::Context) {
-        let Some(devices) = self.users.get_mut(&user) else { return };
-        if !devices.remove(session) {
-            return;
-        }
-        if devices.sessions().is_empty() {
-            self.users.remove(&user);
-        }
+        let Entry::Occupied(mut entry) = self.users.entry(user) else { return };
+        let online = entry.get_mut();
+        let Some(position) = online.sessions.iter().position(|device| device.info.id == session) else { return };
+        online.sessions.remove(position);
         self.sessions -= 1;
+        if online.sessions.is_empty() {
+            entry.remove().devices.do_send(StopDevices);
+        } else {
+            online.devices.do_send(RemoveSession(session));
+        }
         self.publish_counts();
         self.answer_stop_waiters();
     }
@@ -314,7 +273,7 @@ impl Handler<ListSessions> for RegistryActor {
     type Result = MessageResult<ListSessions>;
 
     fn handle(&mut self, ListSessions(user): ListSessions, _: &mut Self::Context) -> Self::Result {
-        let sessions = self.users.get(&user).map(UserDevices::sessions).unwrap_or_default();
+        let sessions = self.users.get(&user).map(|user| user.sessions.as_slice()).unwrap_or_default();
         let open = sessions.iter().filter(|device| device.handle.queue.ending().is_none());
         MessageResult(open.map(|device| device.info.clone()).collect())
     }
@@ -324,8 +283,10 @@ impl Handler<CloseSession> for RegistryActor {
     type Result = bool;
 
     fn handle(&mut self, CloseSession { user, session, reason }: CloseSession, _: &mut Self::Context) -> bool {
-        let device = self.users.get(&user).and_then(|user| user.find(session));
-        device.is_some_and(|device| device.handle.close(reason))
+        let found = |user: &OnlineUser| -> Option<Arc<Device>> {
+            user.sessions.iter().find(|device| device.info.id == session).cloned()
+        };
+        self.users.get(&user).and_then(found).is_some_and(|device| device.handle.close(reason))
     }
 }
 
