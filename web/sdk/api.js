@@ -3,6 +3,7 @@
 const CALL_TIMEOUT_MS = 15_000
 const UPLOAD_TIMEOUT_MS = 120_000
 const UNAUTHENTICATED = 401
+const REQUEST_TIMEOUT = 408
 /** There is one; some calls must name it. */
 const TENANT = { 'tenant-id': '1' }
 const WRONG_METHOD = 405
@@ -150,7 +151,11 @@ export class Api {
     let status = 0
     let answer
     try {
-      const response = await this.#fetch(url, { ...request, cache: 'no-store', signal: AbortSignal.timeout(timeout) })
+      const signal = AbortSignal.timeout(timeout)
+      let response
+      // 408: the server did not come to read the request, and has not run it.
+      do response = await this.#fetch(url, { ...request, cache: 'no-store', signal })
+      while (response.status === REQUEST_TIMEOUT)
       status = response.status
       answer = await response.json()
     } catch {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -72,7 +72,12 @@ impl Person {
         if !body.is_null() {
             request = request.json(&body);
         }
-        let mut answer: Value = request.send().await.unwrap().json().await.unwrap();
+        let mut response = request.try_clone().unwrap().send().await.unwrap();
+        // The server did not come to read the request in time, and has not run it.
+        while response.status() == StatusCode::REQUEST_TIMEOUT {
+            response = request.try_clone().unwrap().send().await.unwrap();
+        }
+        let mut answer: Value = response.json().await.unwrap();
         assert_eq!(answer["code"], 0, "{path}: {}", answer["msg"]);
         answer["data"].take()
     }
