@@ -39,6 +39,9 @@ const HTTP_STOP_SECONDS: u64 = 10;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Reads of operators that wait for the one connection they share before further ones get code 429.
 const MANAGER_READS: usize = 64;
+/// How long the head of a request may take to arrive; then HTTP 408. The time in which a busy server does not get to
+/// read it counts too, and clients that are told 408 in a storm of reconnects come back later still.
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// What a connection may hold of encoded answers and frames before it must write; kept after a burst.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
@@ -164,6 +167,7 @@ fn serve(state: web::Data<AppState>, lock: Option<File>) -> anyhow::Result<Serve
     .backlog(4_096)
     .max_connections(config.websocket.max_connections.div_ceil(workers))
     .keep_alive(KEEP_ALIVE)
+    .client_request_timeout(REQUEST_HEAD_TIMEOUT)
     .h1_write_buffer_size(WRITE_BUFFER_BYTES)
     .tcp_nodelay(true)
     .shutdown_timeout(HTTP_STOP_SECONDS)
