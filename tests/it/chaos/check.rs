@@ -73,13 +73,19 @@ impl Checker {
         self.counts.sent = check_sent(&tables, &world.ledger.borrow());
         check_recalls(&tables, &world.ledger.borrow());
         for device in &world.clients.devices {
-            device.sync().await.unwrap();
+            // A busy machine may need more than one try.
+            eventually_within(PATIENCE, "a device syncs", async || device.sync().await.is_ok()).await;
         }
         let Clients { devices, people, ears, .. } = &world.clients;
         for (index, device) in devices.iter().enumerate() {
-            let unread = device.unread().await.unwrap();
+            let mut unread = None;
+            eventually_within(PATIENCE, "unread messages are counted", async || {
+                unread = device.unread().await.ok();
+                unread.is_some()
+            })
+            .await;
             check_device(device, self.before, &tables, &world.ledger.borrow());
-            check_unread(&unread, device.user_id().0, &tables, &world.ledger.borrow());
+            check_unread(&unread.unwrap(), device.user_id().0, &tables, &world.ledger.borrow());
             let first_of_user = &devices[index / 2 * 2];
             let groups = |device: &Device| device.with_store(|store| store.groups().to_vec());
             assert_eq!(groups(device), groups(first_of_user), "groups of {}", device.user_id());

@@ -28,7 +28,7 @@ use super::ledger::SharedLedger;
 use super::network::Network;
 
 /// How long anything in a chaos run may take to come right again.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 const PEOPLE: usize = 5;
 const DEVICES_OF_A_PERSON: usize = 2;
@@ -42,8 +42,8 @@ const SETTINGS: [(&str, &str); 5] = [
     ("NUDGE_API_KEY", API_KEY),
     ("NUDGE_WORKERS", "1"),
     ("NUDGE_WEBSOCKET__PING_INTERVAL_MS", "400"),
-    ("NUDGE_WRITER__DEADLINE_MS", "2000"),
-    ("NUDGE_DATABASE__READ_DEADLINE_MS", "2000"),
+    ("NUDGE_WRITER__DEADLINE_MS", "4000"),
+    ("NUDGE_DATABASE__READ_DEADLINE_MS", "4000"),
 ];
 
 /// What a fault needs.
@@ -280,11 +280,11 @@ fn device_of(person: &Person, base: &str) -> Device {
         connect_timeout: Duration::from_secs(2),
         reconnect: soon,
         resend: soon,
-        attempt_timeout: Duration::from_secs(3),
+        attempt_timeout: Duration::from_secs(5),
         store_capacity: usize::MAX,
         ..DeviceConfig::default()
     };
-    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(3));
+    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5));
     let http = http.pool_idle_timeout(Duration::from_secs(4)).build().unwrap();
     Device::new(Endpoint::with_http(base, http).unwrap(), tokens, config)
 }
