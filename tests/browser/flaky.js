@@ -15,21 +15,26 @@ const random = () => {
   t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
 }
-const chance = (probability) => isBad && random() < probability
+/** A trouble at random, but at the latest the eighth time that it could happen, so that each run has some of each. */
+const chances = {}
+const chance = (trouble, probability) => {
+  if (!isBad) return false
+  chances[trouble] = (chances[trouble] ?? 0) + 1
+  if (random() >= probability && chances[trouble] < 8) return false
+  chances[trouble] = 0
+  troubles[trouble] += 1
+  return true
+}
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 const troubles = { lostRequests: 0, lostAnswers: 0, lostFrames: 0, lostSockets: 0, snapshots: 0 }
 let isBad = true
 
 async function flakyFetch(url, init) {
   if (isBad) await sleep(random() * 30)
-  if (chance(0.12)) {
-    troubles.lostRequests += 1
-    throw new TypeError('lost on its way')
-  }
+  if (chance('lostRequests', 0.12)) throw new TypeError('lost on its way')
   const response = await fetch(url, init)
   if (isBad) await sleep(random() * 30)
-  if (!chance(0.12)) return response
-  troubles.lostAnswers += 1
+  if (!chance('lostAnswers', 0.12)) return response
   throw new TypeError('lost on its way back')
 }
 
@@ -45,9 +50,8 @@ class FlakySocket {
   }
 
   async #frame(event) {
-    if (chance(0.15)) return void (troubles.lostFrames += 1)
-    if (chance(0.05)) {
-      troubles.lostSockets += 1
+    if (chance('lostFrames', 0.15)) return
+    if (chance('lostSockets', 0.05)) {
       this.#inner.close()
       return this.#end(1006)
     }
@@ -125,14 +129,20 @@ const looking = (async () => {
   }
 })()
 await Promise.all(devices.map(write))
+const waiting = () => devices.reduce((sum, { client }) => sum + client.store.outbox.size, 0)
+const until = async (isTrue, ms) => {
+  const deadline = Date.now() + ms
+  while (!isTrue() && Date.now() < deadline) await sleep(20)
+}
+// Most of it is sent over the bad network, however slow the machine.
+await until(() => waiting() <= 4, 60_000)
 
 // -- the network is good again
 
 isBad = false
 for (const { client } of devices) client.comeBack('online')
 const isDone = () => devices.every(({ client }) => client.store.outbox.size === 0 && client.socket.state === 'open')
-const deadline = Date.now() + 60_000
-while (!isDone() && Date.now() < deadline) await sleep(20)
+await until(isDone, 60_000)
 await Promise.all(devices.map(({ client }) => client.pull('action')))
 isWriting = false
 await looking

@@ -69,7 +69,7 @@ impl Browser {
             "browserName": "chrome",
             "goog:chromeOptions": {"args": arguments, "prefs": {"intl.accept_languages": look.language}},
             "goog:loggingPrefs": {"browser": "ALL"},
-            "timeouts": {"script": 120_000, "pageLoad": 60_000},
+            "timeouts": {"script": 240_000, "pageLoad": 60_000},
         });
         let Value::Object(capabilities) = capabilities else { unreachable!() };
         let client = ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(&driver.url()).await;

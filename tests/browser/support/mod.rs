@@ -13,4 +13,4 @@ pub mod process;
 use std::time::Duration;
 
 /// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
