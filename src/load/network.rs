@@ -70,8 +70,6 @@ enum Weather {
     Faulty,
     /// Nothing is carried.
     Stalled,
-    /// Whatever is there is cut when this begins.
-    Storm,
     /// Faults are over: connections that had one are cut, new ones have none.
     Fair,
 }
@@ -89,6 +87,8 @@ struct State {
     target: SocketAddr,
     seed: u64,
     weather: watch::Sender<Weather>,
+    /// How often everything was cut.
+    storms: watch::Sender<u64>,
     counts: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -109,7 +109,8 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let (weather, _) = watch::channel(Weather::Fair);
-        let state = Arc::new(State { target, seed, weather, counts: Mutex::default() });
+        let (storms, _) = watch::channel(0);
+        let state = Arc::new(State { target, seed, weather, storms, counts: Mutex::default() });
         let tasks = vec![tokio::spawn(accept(listener, state.clone()))];
         Ok(Relay { address, state, tasks })
     }
@@ -118,9 +119,11 @@ impl Relay {
         self.address
     }
 
-    /// From now on connections fail, and now and then all of them at once.
+    /// From now on connections fail, and now and then all of them at once. It begins with a cut of all that were made
+    /// before, for which nothing was in store.
     pub fn begin_faults(&mut self) {
         self.state.weather.send_replace(Weather::Faulty);
+        self.state.cut_all();
         self.tasks.push(tokio::spawn(change_weather(self.state.clone())));
     }
 
@@ -136,6 +139,12 @@ impl Relay {
 }
 
 impl State {
+    /// Cuts whatever is there now. A count and no weather: one that passes at once might be seen by nobody.
+    fn cut_all(&self) {
+        self.count("all connections cut");
+        self.storms.send_modify(|storms| *storms += 1);
+    }
+
     fn count(&self, kind: &'static str) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
     }
@@ -150,14 +159,13 @@ async fn change_weather(state: Arc<State>) {
     loop {
         sleep(between(EVENT_GAP, &mut random)).await;
         if random.random() {
-            state.count("all connections cut");
-            state.weather.send_replace(Weather::Storm);
+            state.cut_all();
         } else {
             state.count("all connections stalled");
             state.weather.send_replace(Weather::Stalled);
             sleep(between(STALL, &mut random)).await;
+            state.weather.send_replace(Weather::Faulty);
         }
-        state.weather.send_replace(Weather::Faulty);
     }
 }
 
@@ -179,6 +187,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 
 async fn connect(client: TcpStream, number: u64, state: Arc<State>) {
     let Ok(server) = TcpStream::connect(state.target).await else { return };
+    let mut storms = state.storms.subscribe();
     let mut weather = state.weather.subscribe();
     let fate = match *weather.borrow_and_update() {
         Weather::Fair => Fate { delay: Duration::ZERO, fault: None },
@@ -187,15 +196,15 @@ async fn connect(client: TcpStream, number: u64, state: Arc<State>) {
     // Every end here is the end of both connections.
     tokio::select! {
         () = carry_both(client, server, fate, &state) => {}
-        () = until_cut(&mut weather, fate) => {}
+        () = until_over(&mut weather, fate) => {}
+        _ = storms.changed() => {}
     }
 }
 
-/// Ends when the weather cuts this connection.
-async fn until_cut(weather: &mut watch::Receiver<Weather>, fate: Fate) {
+/// Ends when faults are over for a connection that had one.
+async fn until_over(weather: &mut watch::Receiver<Weather>, fate: Fate) {
     let was_fair = fate.fault.is_none() && fate.delay.is_zero();
-    let is_end = |weather: &Weather| *weather == Weather::Storm || (*weather == Weather::Fair && !was_fair);
-    let _ = weather.wait_for(is_end).await;
+    let _ = weather.wait_for(|weather| *weather == Weather::Fair && !was_fair).await;
 }
 
 async fn carry_both(client: TcpStream, server: TcpStream, fate: Fate, state: &State) {

@@ -48,21 +48,34 @@ macro_rules! on_every_database {
             #[actix_web::test]
             async fn sqlite() {
                 super::$name(Backend::Sqlite).await;
+                $crate::support::databases::stop_actors().await;
             }
 
             #[actix_web::test]
             async fn postgres() {
                 super::$name(Backend::Postgres).await;
+                $crate::support::databases::stop_actors().await;
             }
 
             #[actix_web::test]
             async fn mysql() {
                 super::$name(Backend::Mysql).await;
+                $crate::support::databases::stop_actors().await;
             }
         }
     )+};
 }
 pub(crate) use on_every_database;
+
+/// Stops the actors of a test's servers. Their threads and connections would stay until the process ends, and a
+/// thousand tests have more of them than a process may have descriptors.
+pub async fn stop_actors() {
+    actix::System::current().stop();
+    // Its controller is a task of this thread.
+    for _ in 0..3 {
+        tokio::task::yield_now().await;
+    }
+}
 
 /// Brings the empty database behind the URL to the schema. All connections to it are closed when it is done.
 pub type Migrate = for<'a> fn(&'a str) -> LocalBoxFuture<'a, anyhow::Result<()>>;
